@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Fails if the checked-in generated files are not what api/proto gives today.
+#
+# usage: generate-check.sh BUF-COMMAND...
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+fresh=$(mktemp -d)
+trap 'rm -rf "$fresh"' EXIT
+./hack/generate.sh "$fresh" "$@"
+# Sources that lie beside the generated files are not part of the question.
+if ! diff -ru --exclude='*.proto' --exclude='openapi*.go' api/proto "$fresh/api/proto" ||
+	! diff -ru --exclude='openapi*.go' api/openapi "$fresh/api/openapi"; then
+	echo "generate-check: generated files are stale; run 'make generate' and commit the result" >&2
+	exit 1
+fi
+echo "generate-check: generated files are fresh"
