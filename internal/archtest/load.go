@@ -67,7 +67,7 @@ func skipDir(root, dir string, d fs.DirEntry) error {
 // add notes what the file at path imports and does; rel names it in messages.
 func (p *pkg) add(path, rel string) error {
 	fset := token.NewFileSet()
-	file, err := parser.ParseFile(fset, path, nil, parser.SkipObjectResolution)
+	file, err := parser.ParseFile(fset, path, nil, parser.SkipObjectResolution|parser.ParseComments)
 	if err != nil {
 		return err
 	}
