@@ -52,11 +52,13 @@ var layers = map[string]rule{
 	// The agent's sync.
 	"agent/reconcile": {internal: []string{"memory"}, pure: true},
 	"agent/syncer":    {internal: []string{"memory", "agent/reconcile"}},
-	"agent/workspace": {internal: []string{"memory"}},
-	"agent/watcher":   {},
-	"agent/syncstate": {internal: []string{"memory"}},
-	"agent/control":   {},
-	"agent":           {internal: append([]string{"agent/...", "lifecycle/...", "clients/..."}, shared...)},
+	// In-memory ports with faults, for tests of everything that stands on them.
+	"agent/syncer/synctest": {internal: []string{"memory", "agent/syncer"}, testOnly: true},
+	"agent/workspace":       {internal: []string{"memory", "agent/syncer"}}, // implements syncer.Local
+	"agent/watcher":         {},
+	"agent/syncstate":       {internal: []string{"memory", "agent/syncer"}}, // implements syncer.State
+	"agent/control":         {},
+	"agent":                 {internal: append([]string{"agent/...", "lifecycle/...", "clients/..."}, shared...)},
 
 	// The local memory engine.
 	"lifecycle/memdir":          {internal: []string{"memory"}},
