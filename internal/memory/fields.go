@@ -1,0 +1,311 @@
+package memory
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// metadataKey is the one key whose children are fields of their own.
+const metadataKey = "metadata"
+
+// scanPlainFields splits a block in which every line is a blank, or a plain
+// `key: value`, or such a line below `metadata:`: what nearly every memory has. It
+// claims (plain) only what YAML reads in the same way; everything else is left to
+// parseYAMLFields. A fuzz test holds the two together.
+func scanPlainFields(block []byte, offset int) (fields []Field, plain bool) {
+	fields = make([]Field, 0, 8)
+	inMetadata, indent := false, 0
+	for at, line := 0, 2; at < len(block); line++ {
+		text, n := cutLine(block[at:])
+		f := Field{Raw: block[at : at+n : at+n], Offset: offset + at, Line: line}
+		at += n
+		if len(text) == 0 {
+			fields = append(fields, f)
+			continue
+		}
+		spaces := len(text) - len(bytes.TrimLeft(text, " "))
+		key, value, ok := plainPair(text[spaces:])
+		if !ok {
+			return nil, false
+		}
+		switch {
+		case spaces == 0:
+			if value == "" && key != metadataKey {
+				// Perhaps the head of a nested value; let YAML say.
+				return nil, false
+			}
+			inMetadata, indent = value == "", 0
+			f.Key = key
+		case inMetadata && (indent == 0 || indent == spaces):
+			if value == "" {
+				return nil, false
+			}
+			indent = spaces
+			f.Key = metadataKey + "." + key
+		default:
+			return nil, false
+		}
+		for i := range fields {
+			if fields[i].Key == f.Key {
+				return nil, false // a key twice: YAML reports it
+			}
+		}
+		f.Value = value
+		fields = append(fields, f)
+	}
+	return fields, true
+}
+
+// plainPair reads `key: value` where the key is a simple word and the value is
+// empty, a plain scalar without any character that means something to YAML, or
+// quoted without escapes.
+func plainPair(s []byte) (key, value string, ok bool) {
+	i := 0
+	for i < len(s) && (s[i]|0x20 >= 'a' && s[i]|0x20 <= 'z' || s[i] == '_' || i > 0 && (s[i] >= '0' && s[i] <= '9' || s[i] == '-')) {
+		i++
+	}
+	if i == 0 || i >= len(s) || s[i] != ':' {
+		return "", "", false
+	}
+	key = string(s[:i])
+	v := s[i+1:]
+	if len(v) > 0 && v[0] != ' ' {
+		return "", "", false
+	}
+	v = bytes.Trim(v, " ")
+	if len(v) == 0 {
+		return key, "", true
+	}
+	if !printable(v) {
+		return "", "", false
+	}
+	if q := v[0]; q == '"' || q == '\'' {
+		inner := v[1:]
+		if len(inner) < 2 || inner[len(inner)-1] != q {
+			return "", "", false
+		}
+		inner = inner[:len(inner)-1]
+		if bytes.IndexByte(inner, q) >= 0 || q == '"' && bytes.IndexByte(inner, '\\') >= 0 {
+			return "", "", false
+		}
+		return key, string(inner), true
+	}
+	if bytes.IndexByte([]byte("-?:,[]{}#&*!|>'\"%@`<=~"), v[0]) >= 0 ||
+		bytes.Contains(v, []byte(": ")) || bytes.Contains(v, []byte(" #")) || v[len(v)-1] == ':' {
+		return "", "", false
+	}
+	return key, string(v), true
+}
+
+// printable reports whether YAML takes every character of v as it stands. Tabs and
+// exotic line ends are left to YAML.
+func printable(v []byte) bool {
+	for i := 0; i < len(v); {
+		c := v[i]
+		if c < utf8.RuneSelf {
+			if c < 0x20 || c == 0x7f {
+				return false
+			}
+			i++
+			continue
+		}
+		r, size := utf8.DecodeRune(v[i:])
+		if r == utf8.RuneError || r < 0xa0 || r == '\u2028' || r == '\u2029' || r == '\ufeff' || r&0xfffe == 0xfffe {
+			return false
+		}
+		i += size
+	}
+	return true
+}
+
+// parseYAMLFields splits a block by what the YAML parser says of it.
+// flow holds the scalars of a metadata mapping in flow style, {type: x}, which is
+// one field and has no lines of its own.
+func parseYAMLFields(block []byte, offset int) (fields []Field, flow map[string]string, err error) {
+	var doc yaml.Node
+	if err := decodeYAML(block, &doc); err != nil {
+		return nil, nil, frontmatterError(RuleFrontmatterInvalid, yamlErrorLine(err)+1,
+			"the frontmatter is not valid YAML; quote values that hold a colon or other marks")
+	}
+	b := lineBlock{text: block, starts: lineStarts(block), offset: offset}
+	if len(doc.Content) == 0 {
+		return b.appendRun(nil, "", "", 0, b.len()), nil, nil
+	}
+	root := doc.Content[0]
+	if root.Kind != yaml.MappingNode || root.Style&yaml.FlowStyle != 0 {
+		return nil, nil, frontmatterError(RuleFrontmatterInvalid, root.Line+1, "the frontmatter is not a list of 'key: value' lines; write one key a line")
+	}
+	if bad := unsupportedNode(&doc); bad != nil {
+		return nil, nil, frontmatterError(RuleFrontmatterInvalid, bad.Line+1, "the frontmatter has a key twice, or uses an anchor or alias; write plain values")
+	}
+	fields, err = b.splitMapping(root, "", 0, b.len())
+	return fields, flowMetadata(root), err
+}
+
+// flowMetadata returns the scalars of `metadata: {…}` by their full keys.
+func flowMetadata(root *yaml.Node) map[string]string {
+	flow := make(map[string]string)
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		m := root.Content[i+1]
+		if root.Content[i].Value != metadataKey || m.Kind != yaml.MappingNode {
+			continue
+		}
+		for j := 0; j+1 < len(m.Content); j += 2 {
+			if m.Content[j+1].Kind == yaml.ScalarNode {
+				flow[metadataKey+"."+m.Content[j].Value] = m.Content[j+1].Value
+			}
+		}
+	}
+	return flow
+}
+
+// decodeYAML parses one document. The parser is guarded by MaxFrontmatterBytes; it
+// resolves no alias, since nodes are all that is asked for. A panic in it would be a
+// defect of the library that one text of a user must not turn into an outage.
+func decodeYAML(block []byte, doc *yaml.Node) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("yaml: %v", r)
+		}
+	}()
+	dec := yaml.NewDecoder(bytes.NewReader(block))
+	if err := dec.Decode(doc); err != nil {
+		if errors.Is(err, io.EOF) {
+			return nil // blanks and comments only
+		}
+		return err
+	}
+	var second yaml.Node
+	if err := dec.Decode(&second); !errors.Is(err, io.EOF) {
+		return errors.New("more than one document")
+	}
+	return nil
+}
+
+// unsupportedNode returns the first node that makes a reading ambiguous: an alias,
+// an anchor, or a key that a mapping has twice.
+func unsupportedNode(n *yaml.Node) *yaml.Node {
+	if n.Kind == yaml.AliasNode || n.Anchor != "" {
+		return n
+	}
+	if n.Kind == yaml.MappingNode {
+		seen := make(map[string]bool, len(n.Content)/2)
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			k := n.Content[i]
+			if k.Kind == yaml.ScalarNode {
+				if seen[k.Value] {
+					return k
+				}
+				seen[k.Value] = true
+			}
+		}
+	}
+	for _, c := range n.Content {
+		if bad := unsupportedNode(c); bad != nil {
+			return bad
+		}
+	}
+	return nil
+}
+
+// yamlLine finds the line in the library's message, which has no other place for it.
+var yamlLine = regexp.MustCompile(`line (\d+)`)
+
+// yamlErrorLine returns the line of the block that the parser stumbled over, or 1.
+func yamlErrorLine(err error) int {
+	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
+		if n, err := strconv.Atoi(m[1]); err == nil && n > 0 {
+			return n
+		}
+	}
+	return 1
+}
+
+// lineBlock is the text between the fences, seen as lines.
+type lineBlock struct {
+	text   []byte
+	starts []int // where each line begins, and the text's end
+	offset int   // of the text in the content
+}
+
+func lineStarts(text []byte) []int {
+	starts := []int{0}
+	for at := 0; at < len(text); {
+		_, n := cutLine(text[at:])
+		at += n
+		starts = append(starts, at)
+	}
+	return starts
+}
+
+func (b *lineBlock) len() int { return len(b.starts) - 1 }
+
+// splitMapping cuts the lines from..to (exclusive) where the keys of m stand.
+func (b *lineBlock) splitMapping(m *yaml.Node, prefix string, from, to int) ([]Field, error) {
+	var fields []Field
+	at := from
+	for i := 0; i+1 < len(m.Content); i += 2 {
+		key, value := m.Content[i], m.Content[i+1]
+		start, end := key.Line-1, to
+		if i+2 < len(m.Content) {
+			end = m.Content[i+2].Line - 1
+		}
+		if key.Kind != yaml.ScalarNode || start < at || end <= start || end > to {
+			return nil, frontmatterError(RuleFrontmatterInvalid, key.Line+1, "the frontmatter has several keys on one line, or a key that is no word; write one key a line")
+		}
+		fields = b.appendRun(fields, "", "", at, start)
+		stop := b.trimBlankTail(start+1, end)
+		name := prefix + key.Value
+		text := ""
+		if value.Kind == yaml.ScalarNode {
+			text = value.Value
+		}
+		if name == metadataKey && isBlockMapping(value) && value.Content[0].Line > key.Line {
+			first := value.Content[0].Line - 1
+			fields = b.appendRun(fields, name, "", start, first)
+			children, err := b.splitMapping(value, metadataKey+".", first, stop)
+			if err != nil {
+				return nil, err
+			}
+			fields = append(fields, children...)
+		} else {
+			fields = b.appendRun(fields, name, text, start, stop)
+		}
+		at = stop
+	}
+	return b.appendRun(fields, "", "", at, to), nil
+}
+
+func isBlockMapping(n *yaml.Node) bool {
+	return n.Kind == yaml.MappingNode && n.Style&yaml.FlowStyle == 0 && len(n.Content) > 0
+}
+
+// trimBlankTail returns where the field whose second line is from ends when the
+// blank lines and comments before the next field, at to, are left out.
+func (b *lineBlock) trimBlankTail(from, to int) int {
+	for to > from {
+		t := bytes.TrimSpace(b.text[b.starts[to-1]:b.starts[to]])
+		if len(t) > 0 && t[0] != '#' {
+			break
+		}
+		to--
+	}
+	return to
+}
+
+// appendRun adds the lines from..to (exclusive) as one field, if there are any. Line
+// numbers of fields count the opening fence as line 1.
+func (b *lineBlock) appendRun(fields []Field, key, value string, from, to int) []Field {
+	if from >= to {
+		return fields
+	}
+	start, end := b.starts[from], b.starts[to]
+	return append(fields, Field{Key: key, Raw: b.text[start:end:end], Value: value, Offset: b.offset + start, Line: from + 2})
+}
