@@ -1,0 +1,89 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/alecthomas/kong"
+)
+
+// ErrShown is returned by Parse when the arguments asked for help and it was
+// written to Options.Stdout: there is nothing left to do, and the exit code is 0.
+var ErrShown = errors.New("config: help shown")
+
+// UsageError is a mistake in arguments, environment or file: exit code 2.
+type UsageError struct{ Err error }
+
+// Error returns what is wrong and where.
+func (e *UsageError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *UsageError) Unwrap() error { return e.Err }
+
+// File is the type of the flag that names the settings file. Declare it in the
+// grammar as `Config config.File`.
+type File = kong.ConfigFlag
+
+// Options says what program is parsed for.
+type Options struct {
+	Program     string // as it is called, for help and errors
+	Description string // one sentence for help
+	EnvPrefix   string // of the environment variables, without the underscore: MEMSVC
+	Stdout      io.Writer
+	Stderr      io.Writer
+	// Sections are top-level keys of the file that are no flags, each with a
+	// pointer that its value is decoded into, strictly.
+	Sections map[string]any
+	// Vars are interpolated into the grammar's tags as ${name}.
+	Vars map[string]string
+	// Bind are values handed to the Run methods of the grammar.
+	Bind []any
+}
+
+// Parse fills grammar, a pointer to a struct in kong's notation, from args (without
+// the program's name), environment and file. Every mistake it can find is in the
+// one *UsageError it returns; ErrShown says that help was shown instead.
+func Parse(grammar any, opts Options, args []string) (ctx *kong.Context, err error) {
+	// Help ends the program in kong; a panic of our own type brings it back here.
+	type exit struct{ code int }
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case exit:
+			ctx, err = nil, ErrShown
+		default:
+			panic(r)
+		}
+	}()
+	k, err := kong.New(grammar,
+		kong.Name(opts.Program),
+		kong.Description(opts.Description),
+		kong.Writers(opts.Stdout, opts.Stderr),
+		kong.Exit(func(code int) { panic(exit{code}) }),
+		kong.DefaultEnvars(opts.EnvPrefix),
+		kong.Vars(opts.Vars),
+		kong.Bind(opts.Bind...),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.Configuration(loader(opts.Sections)),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("config: grammar of %s: %w", opts.Program, err)
+	}
+	ctx, err = k.Parse(args)
+	if err != nil {
+		return nil, &UsageError{Err: err}
+	}
+	return ctx, nil
+}
+
+// fromEnvironment reports whether one of the flag's variables is set.
+func fromEnvironment(flag *kong.Flag) bool {
+	for _, name := range flag.Envs {
+		if _, ok := os.LookupEnv(name); ok {
+			return true
+		}
+	}
+	return false
+}
