@@ -28,6 +28,8 @@ var ErrClosed = errors.New("store: closed")
 //     commit; the error is an ErrPathCollision.
 //   - A commit that would change no byte makes no revision: the result is the
 //     head, with Created false.
+//   - Changes of a commit that change no byte are left out of it.
+//   - The form of a commit is checked as Prepare says.
 //   - Deletes leave tombstones.
 //   - A request id seen before, for the same principal and project and within
 //     memory.RequestIDLifetime, answers with the first result; with another
@@ -52,7 +54,8 @@ type Store interface {
 
 	// Get returns the memory at path as of revision at (0 = now). A path that did
 	// not exist then, or was deleted then, is an ErrNotFound; a revision beyond the head
-	// an ErrInvalidArgument; one that is no longer kept an ErrRevisionCompacted.
+	// an ErrInvalidArgument; one that is no longer kept an ErrRevisionCompacted. Kept
+	// are the states from Oldest-1 on, the one that the oldest commit was made on.
 	Get(ctx context.Context, key memory.ProjectKey, path memory.Path, at memory.Revision) (memory.Memory, error)
 
 	// Commit applies req as described above.
@@ -60,7 +63,7 @@ type Store interface {
 
 	// Changes returns whole commits after revision after, ascending, without gap,
 	// at most limit and about maxBytes of content (at least one commit, however
-	// large). It returns none when after is the head, an ErrInvalidArgument when
+	// large); a bound of zero or less is none. It returns none when after is the head, an ErrInvalidArgument when
 	// after is beyond it, and an ErrRevisionCompacted when a commit in between is
 	// no longer kept.
 	Changes(ctx context.Context, key memory.ProjectKey, after memory.Revision, limit int, maxBytes int64) ([]memory.Commit, error)
@@ -75,7 +78,8 @@ type Store interface {
 	// Compact forgets, in the project, old contents and commits that nothing
 	// within retention needs: commits before the cut, and versions that were
 	// replaced before it. The newest version of every memory, every tombstone's
-	// path and last etag, and the head always stay.
+	// path and last etag, and the head always stay. What goes is a prefix of the
+	// history: commits up to the first one that was made at or after the cut.
 	Compact(ctx context.Context, key memory.ProjectKey, cut time.Time) (CompactResult, error)
 
 	// Close ends the store; it waits for calls under way.
@@ -132,9 +136,9 @@ type CommitResult struct {
 
 // CompactResult counts what Compact removed.
 type CompactResult struct {
-	Commits  int64
-	Versions int64
-	Bytes    int64
+	Commits  int64 // commits that Changes can no longer return
+	Versions int64 // texts
+	Bytes    int64 // of these texts
 }
 
 // Epochs is the narrow interface for restored hubs (SPEC 3.6, 13.4).
@@ -143,7 +147,8 @@ type Epochs interface {
 	// revision that the present history shares with it; ok is false for an epoch
 	// this history never had (then nothing is shared: revision 0).
 	Rewind(ctx context.Context, key memory.ProjectKey, seen memory.Epoch) (at memory.Revision, ok bool, err error)
-	// NewEpoch mints the given epoch and records each project's head as the rewind revision.
+	// NewEpoch makes next the present epoch and records each project's head as the
+	// rewind revision. An epoch that this history had is an ErrAlreadyExists.
 	NewEpoch(ctx context.Context, next memory.Epoch, now time.Time) error
 }
 
@@ -151,8 +156,9 @@ type Epochs interface {
 type Redactor interface {
 	// Redact replaces every stored version of path whose etag is one of etags (all
 	// versions when none are named) by marker, rewrites their etags and remembered
-	// request results, and appends one Redact commit. fingerprints are kept so that
-	// the texts cannot return: see IsRedacted.
+	// request results, and appends one Redact commit, whose change carries the path's
+	// present text, or none if it is deleted. Fingerprints are kept so that the texts
+	// cannot return: see IsRedacted. No such version is an ErrNotFound.
 	Redact(ctx context.Context, req RedactRequest) (CommitResult, error)
 	// IsRedacted reports whether any of the fingerprints was redacted in the team.
 	IsRedacted(ctx context.Context, team memory.Team, fingerprints []string) (bool, error)
@@ -187,9 +193,11 @@ type Directory interface {
 // Tokens is the narrow interface for credentials. Secrets are never kept: only
 // their SHA-256.
 type Tokens interface {
-	PutToken(ctx context.Context, t Token) error // ErrAlreadyExists on a known id
+	PutToken(ctx context.Context, t Token) error // ErrAlreadyExists on a known id or hash
+	// TokenByHash returns the token as kept, revoked or expired ones too.
 	TokenByHash(ctx context.Context, hash string) (Token, error)
 	Tokens(ctx context.Context, team memory.Team) ([]Token, error) // "" = all
+	// RevokeToken sets RevokeTime; a token revoked before keeps its first one.
 	RevokeToken(ctx context.Context, id string, at time.Time) error
 }
 
@@ -210,7 +218,8 @@ type Token struct {
 // Audit is the narrow interface for the audit log.
 type Audit interface {
 	AppendAudit(ctx context.Context, e AuditEvent) error
-	// AuditEvents returns the newest first, at most limit, before id before (0 = from the newest).
+	// AuditEvents returns the newest first, at most limit (0 = all), before id before
+	// (0 = from the newest), of one team ("" = all). The store sets the ids, ascending.
 	AuditEvents(ctx context.Context, team memory.Team, before int64, limit int) ([]AuditEvent, error)
 }
 
@@ -233,6 +242,37 @@ type Backuper interface {
 	Backup(ctx context.Context, dst string) error
 }
 
+// Span says up to which revision a project's commits were made under an epoch.
+type Span struct {
+	Epoch   memory.Epoch
+	Through memory.Revision // the rewind revision of the epoch after it
+}
+
+// Archiver is the narrow interface for moving histories from hub to hub: package
+// archive exports and imports through it.
+type Archiver interface {
+	// Spans returns the epochs that the project's history went through, oldest
+	// first; the last is the present one, through the head.
+	Spans(ctx context.Context, key memory.ProjectKey) ([]Span, error)
+	// History returns commits as Changes does, and below ProjectInfo.Oldest what is
+	// left of compacted ones: those changes that a kept state still needs.
+	History(ctx context.Context, key memory.ProjectKey, after memory.Revision, limit int, maxBytes int64) ([]memory.Commit, error)
+	// ImportCommits appends commits as they are, ids, times and authors included, to
+	// a project whose oldest revision is to be oldest. Revisions follow each other
+	// without gap, except below oldest, where they ascend; else ErrInvalidArgument.
+	// It takes no preconditions, quotas or request ids, and is all or nothing.
+	ImportCommits(ctx context.Context, key memory.ProjectKey, oldest memory.Revision, commits []memory.Commit) error
+	// ImportSpans adds epochs of another hub, through which the project's imported
+	// history went, so that Rewind knows them. Known epochs are left as they are.
+	ImportSpans(ctx context.Context, key memory.ProjectKey, spans []Span) error
+	// SettingNames lists what Setting can return under scope, in order.
+	SettingNames(ctx context.Context, scope string) ([]string, error)
+	// Redactions lists the fingerprints that IsRedacted knows in team, in order.
+	Redactions(ctx context.Context, team memory.Team) ([]string, error)
+	// ImportRedactions adds fingerprints to what IsRedacted knows in team.
+	ImportRedactions(ctx context.Context, team memory.Team, fingerprints []string) error
+}
+
 // Backend is all that a hub needs of one database.
 type Backend interface {
 	Store
@@ -241,4 +281,5 @@ type Backend interface {
 	Directory
 	Tokens
 	Audit
+	Archiver
 }
