@@ -4,7 +4,7 @@ import "bytes"
 
 // approvalStems are the word stems that every phrase below holds one of. Text
 // without them, nearly all text, is done after these few searches.
-var approvalStems = [...]string{"permission", "allow", "approv", "confirm", "without asking", "auto-accept", "yolo", "authori", "允许", "批准", "确认", "授权", "跳过"}
+var approvalStems = [...]string{"permission", "allow", "approv", "confirm", "without asking", "auto-accept", "yolo", "authori", "允许", "批准", "确认", "授权", "有权", "跳过"}
 
 // approvalPhrases is what memories say that pass off as consent: switches of coding
 // clients that turn their questions off, and sentences that grant in advance. The
