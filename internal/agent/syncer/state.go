@@ -36,6 +36,7 @@ type LinkState struct {
 	Conflicts map[string]Conflict // by Conflict.ID
 	Held      map[memory.Path]Held
 	Intents   map[memory.Path]Intent
+	Ahead     map[memory.Path]Ahead
 	Halt      *Halt
 	Trash     map[string]Trashed // by Trashed.ID
 	// Notes are the newest events a person should be able to find, oldest first, at
@@ -60,6 +61,16 @@ type BaseEntry struct {
 	// Local is the etag of the file on disk when both agreed. It differs from Hub
 	// for an index with lines that stay on this machine.
 	Local memory.ETag
+}
+
+// Ahead is what the hub holds at one path at the cursor, where that is not what the
+// baseline says and has not been put in place here: the path was unreadable, ignored,
+// being edited, or blocked. The hub's tree at the cursor is the baseline's Hub etags
+// with these laid over.
+type Ahead struct {
+	Path     memory.Path
+	ETag     memory.ETag // "" = deleted there
+	Revision memory.Revision
 }
 
 // Conflict is two edits that could not be merged. The hub's text is in place on
@@ -179,6 +190,8 @@ type Update struct {
 	DropHeld      []memory.Path
 	PutIntents    []Intent
 	DropIntents   []memory.Path
+	PutAhead      []Ahead
+	DropAhead     []memory.Path
 	SetHalt       *Halt
 	ClearHalt     bool
 	PutTrash      []Trashed

@@ -27,6 +27,9 @@ func (s *LinkState) fill() {
 	if s.Intents == nil {
 		s.Intents = map[memory.Path]Intent{}
 	}
+	if s.Ahead == nil {
+		s.Ahead = map[memory.Path]Ahead{}
+	}
 	if s.Trash == nil {
 		s.Trash = map[string]Trashed{}
 	}
@@ -64,6 +67,12 @@ func (s *LinkState) Apply(u Update) {
 	}
 	for _, i := range u.PutIntents {
 		s.Intents[i.Path] = i
+	}
+	for _, p := range u.DropAhead {
+		delete(s.Ahead, p)
+	}
+	for _, a := range u.PutAhead {
+		s.Ahead[a.Path] = a
 	}
 	if u.ClearHalt {
 		s.Halt = nil
