@@ -1,0 +1,259 @@
+package secretscan
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	// maxDecodeDepth is how many encodings may lie over each other (SPEC 5).
+	maxDecodeDepth = 2
+	// minBase64 is the shortest run tried as base64, in characters: twelve bytes of text.
+	minBase64 = 16
+	// minHex is the shortest run tried as hex, in digits: eight bytes of text.
+	minHex = 16
+)
+
+// decode returns the lines of v that hold encoded text, each with the line before it, with that text decoded in place;
+// or nil if there is none.
+func decode(v *variant) *variant {
+	s := v.s
+	b := &builder{parent: v}
+	copied := 0 // offset up to which s is in b, or was left out
+	found := false
+	for i := 0; i < len(s); {
+		from, to, text := nextEncoded(s, i)
+		if from < 0 {
+			break
+		}
+		if !found || strings.IndexByte(s[copied:from], '\n') >= 0 {
+			// A new line: end the one before, start with the line above this one, where a name may stand.
+			if found {
+				end := copied + strings.IndexByte(s[copied:], '\n')
+				b.keep(copied, end)
+				b.put("\n", end)
+				copied = end + 1
+			}
+			start := strings.LastIndexByte(s[copied:from], '\n') + 1 + copied
+			if start > copied {
+				start = strings.LastIndexByte(s[copied:start-1], '\n') + 1 + copied
+			}
+			copied = start
+		}
+		found = true
+		b.keep(copied, from)
+		b.put(text, from)
+		copied, i = to, to
+	}
+	if !found {
+		return nil
+	}
+	end := strings.IndexByte(s[copied:], '\n')
+	if end < 0 {
+		end = len(s) - copied
+	}
+	b.keep(copied, copied+end)
+	return b.variant()
+}
+
+// nextEncoded finds the next encoded part of s at or after i, and what it says.
+func nextEncoded(s string, i int) (from, to int, text string) {
+	for i < len(s) {
+		c := s[i]
+		switch {
+		case c == '%' || c == '\\':
+			if from, to, text, ok := escapes(s, i); ok {
+				return from, to, text
+			}
+			i++
+		case isBase64(c):
+			end := i + 1
+			for end < len(s) && isBase64(s[end]) {
+				end++
+			}
+			if from, to, text, ok := run(s, i, end); ok {
+				return from, to, text
+			}
+			i = end
+		default:
+			i++
+		}
+	}
+	return -1, -1, ""
+}
+
+// run tries s[from:to], a maximal run of base64 characters, as hex and as base64.
+func run(s string, from, to int) (int, int, string, bool) {
+	for from < to && s[from] == '_' { // emphasis
+		from++
+	}
+	body := s[from:to]
+	if len(body) < minHex {
+		return 0, 0, "", false
+	}
+	digits := body
+	if strings.HasPrefix(digits, "0x") {
+		digits = digits[2:]
+	}
+	if len(digits)%2 == 0 && isHex(digits) {
+		if raw, err := hex.DecodeString(digits); err == nil {
+			if text, ok := readable(raw); ok {
+				return from, to, text, true
+			}
+		}
+		return 0, 0, "", false
+	}
+	if text, ok := decodeBase64(body); ok {
+		for to < len(s) && s[to] == '=' {
+			to++
+		}
+		return from, to, text, true
+	}
+	// "name/dGhl…": the run took a prefix along. Only the last part can be told apart.
+	if cut := strings.LastIndexAny(body, "/-_"); cut > 0 && len(body)-cut-1 >= minBase64 {
+		if text, ok := decodeBase64(body[cut+1:]); ok {
+			for to < len(s) && s[to] == '=' {
+				to++
+			}
+			return from + cut + 1, to, text, true
+		}
+	}
+	return 0, 0, "", false
+}
+
+func decodeBase64(body string) (string, bool) {
+	body = strings.TrimRight(body, "_")
+	if len(body) < minBase64 || len(body)%4 == 1 {
+		return "", false
+	}
+	// The first four characters decide most cases.
+	enc := base64.RawStdEncoding
+	if strings.ContainsAny(body, "-_") {
+		enc = base64.RawURLEncoding
+	}
+	var head [3]byte
+	if _, err := enc.Decode(head[:], []byte(body[:4])); err != nil {
+		return "", false
+	}
+	if head[0] < ' ' && !isSpace(head[0]) {
+		return "", false
+	}
+	raw, err := enc.DecodeString(body)
+	if err != nil {
+		return "", false
+	}
+	return readable(raw)
+}
+
+// escapes decodes a stretch that holds "%41", "\x41" or "\u0041", from the first escape on to the last of the run.
+func escapes(s string, i int) (from, to int, text string, ok bool) {
+	var out []byte
+	count := 0
+	from = i
+	for i < len(s) && !isSpace(s[i]) {
+		n, width := escape(s[i:])
+		if width == 0 {
+			if count == 0 {
+				return 0, 0, "", false
+			}
+			out = append(out, s[i])
+			i++
+			continue
+		}
+		out = utf8AppendByteOrRune(out, n, width)
+		i += width
+		count++
+		to = i
+	}
+	if count == 0 {
+		return 0, 0, "", false
+	}
+	out = out[:len(out)-(i-to)]
+	text, ok = readable(out)
+	return from, to, text, ok
+}
+
+// escape reads one escape at the start of s: its value and its width in bytes, 0 if there is none.
+func escape(s string) (value rune, width int) {
+	digits := func(from, n int) (rune, int) {
+		if len(s) < from+n {
+			return 0, 0
+		}
+		v, err := strconv.ParseUint(s[from:from+n], 16, 32)
+		if err != nil || s[from] == '+' {
+			return 0, 0
+		}
+		return rune(v), from + n
+	}
+	switch {
+	case s[0] == '%':
+		return digits(1, 2)
+	case strings.HasPrefix(s, `\x`):
+		return digits(2, 2)
+	case strings.HasPrefix(s, `\u`):
+		return digits(2, 4)
+	}
+	return 0, 0
+}
+
+// utf8AppendByteOrRune appends a byte escape as a byte, a "\u" escape (six wide) as a character.
+func utf8AppendByteOrRune(dst []byte, v rune, width int) []byte {
+	if width == 6 {
+		return utf8.AppendRune(dst, v)
+	}
+	return append(dst, byte(v))
+}
+
+// readable reports whether decoded bytes are text, and gives it; UTF-16 of ASCII, as PowerShell encodes commands, counts.
+func readable(raw []byte) (string, bool) {
+	if len(raw) >= 8 && len(raw)%2 == 0 && raw[1] == 0 {
+		half := make([]byte, 0, len(raw)/2)
+		for i := 0; i < len(raw); i += 2 {
+			if raw[i+1] != 0 {
+				return "", false
+			}
+			half = append(half, raw[i])
+		}
+		raw = half
+	}
+	for i := 0; i < len(raw); {
+		if c := raw[i]; c < utf8.RuneSelf {
+			if c < ' ' && !isSpace(c) || c == 0x7f {
+				return "", false
+			}
+			i++
+			continue
+		}
+		r, n := utf8.DecodeRune(raw[i:])
+		if r == utf8.RuneError || !unicode.IsGraphic(r) && !invisible(r) {
+			return "", false
+		}
+		i += n
+	}
+	return string(raw), len(raw) > 0
+}
+
+func isBase64(c byte) bool {
+	return isAlnum(c) || c == '+' || c == '/' || c == '-' || c == '_'
+}
+
+func isAlnum(c byte) bool {
+	return isLetter(c) || isDigit(c)
+}
+
+func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+func isHex(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; !isDigit(c) && (c|0x20 < 'a' || c|0x20 > 'f') {
+			return false
+		}
+	}
+	return s != ""
+}

@@ -1,0 +1,191 @@
+package secretscan
+
+import "strings"
+
+// ownKind says which of our own rules looks at a keyword. It is a set of bits: "password" concerns two.
+type ownKind uint8
+
+const (
+	ownPassword ownKind = 1 << iota // a password may follow
+	ownSecret                       // a random-looking secret may follow
+	ownURL                          // credentials may stand before the host
+	ownMemsvc                       // a token of this service
+	ownHeader                       // an Authorization value may follow
+	ownPEM                          // a private key may follow
+	ownCLI                          // a command that takes a password as an argument
+)
+
+// Rule ids of our own rules. They are stable: policies allow by them.
+const (
+	ruleURL      = "memsvc-url-credentials"
+	rulePassword = "memsvc-password"
+	ruleSecret   = "memsvc-secret-assignment"
+	ruleMemsvc   = "memsvc-token"
+	ruleHeader   = "memsvc-authorization-header"
+	rulePEM      = "memsvc-private-key"
+)
+
+// RuleInfo describes one of the guard's own rules.
+type RuleInfo struct {
+	// ID is what findings and policies name.
+	ID string
+	// Description says what the rule finds.
+	Description string
+}
+
+// OwnRules lists the rules that this package adds to gitleaks's, in a fixed order.
+func OwnRules() []RuleInfo {
+	return []RuleInfo{
+		{ruleURL, "Credentials inside a URL or connection string"},
+		{rulePassword, "A password in an assignment, a command, a table or a sentence"},
+		{ruleSecret, "A random-looking value given to something called a secret, token, key or credential"},
+		{ruleMemsvc, "A token of a memsvc hub"},
+		{ruleHeader, "Credentials of an HTTP Authorization header"},
+		{rulePEM, "A private key"},
+	}
+}
+
+func ownDescription(id string) string {
+	for _, r := range OwnRules() {
+		if r.ID == id {
+			return r.Description
+		}
+	}
+	return ""
+}
+
+// ownWords lists the keywords of our own rules, lower-case.
+func ownWords() map[ownKind][]string {
+	return map[ownKind][]string{
+		ownPassword: {"password", "passwd", "passwort", "pwd", "passphrase", "passcode", "pass=", "pass:", "_pass", "密码", "密碼", "口令"},
+		ownSecret: {"secret", "token", "api key", "api-key", "api_key", "apikey", "access key", "access-key", "access_key",
+			"accesskey", "private_key", "signing key", "signing_key", "encryption key", "encryption_key", "master key",
+			"credential", "login", "密钥", "密鑰", "令牌", "秘钥"},
+		ownURL:    {"://", "@tcp("},
+		ownMemsvc: {"msv_"},
+		ownHeader: {"bearer", "basic"},
+		ownPEM:    {"private key"},
+		ownCLI:    {"mysql", "sshpass", "redis-cli", "mysqldump", "docker login", "psql", "curl", "ldapsearch", "mongosh", "smbclient"},
+	}
+}
+
+// own runs our rules for a keyword that stands at s[start:end] of the form at hand.
+func (p *pass) own(kind ownKind, start, end int) {
+	if kind&ownURL != 0 {
+		p.ownURLs(start, end)
+	}
+	if kind&ownMemsvc != 0 {
+		p.ownTokens(start, end)
+	}
+	if kind&ownPEM != 0 {
+		p.ownKeys(end)
+	}
+	if p.joined {
+		return // a cut word is only safe to judge by its own form
+	}
+	if kind&ownHeader != 0 {
+		p.ownHeaders(start, end)
+	}
+	if kind&ownCLI != 0 {
+		p.ownCommands(start, end)
+	}
+	switch {
+	case kind&ownPassword != 0:
+		p.ownAssignments(start, end, true)
+	case kind&ownSecret != 0:
+		p.ownAssignments(start, end, false)
+	}
+}
+
+func (p *pass) addOwn(rule, value string, at, rank int) {
+	p.add(raw{rule: rule, description: ownDescription(rule), value: value, at: at, rank: rank})
+}
+
+// ownTokens finds tokens of this service: "msv_" and at least 16 random characters.
+func (p *pass) ownTokens(start, end int) {
+	s := p.v.s
+	if start > 0 && isAlnum(s[start-1]) {
+		return
+	}
+	to := end
+	for to < len(s) && (isAlnum(s[to]) || s[to] == '_' || s[to] == '-') {
+		to++
+	}
+	body := strings.TrimRight(s[end:to], "_-")
+	if len(body) >= 16 && charStats(body).kinds() >= 2 && entropy(body) > 3 && !wordish(body) {
+		p.addOwn(ruleMemsvc, s[start:end+len(body)], start, rankKnown)
+	}
+}
+
+// ownHeaders finds "Bearer …" and "Basic …" with a random-looking value.
+func (p *pass) ownHeaders(start, end int) {
+	s := p.v.s
+	if start > 0 && isAlnum(s[start-1]) {
+		return
+	}
+	at := end
+	for at < len(s) && at < end+4 && strings.IndexByte(" :`*\"'", s[at]) >= 0 {
+		at++
+	}
+	if at == end {
+		return
+	}
+	to := at
+	for to < len(s) && (isAlnum(s[to]) || strings.IndexByte("._~+/=-", s[to]) >= 0) {
+		to++
+	}
+	value := strings.TrimRight(s[at:to], ".-")
+	if len(value) < 16 {
+		return
+	}
+	if strings.EqualFold(s[start:end], "basic") {
+		body := strings.TrimRight(value, "=")
+		text, ok := decodeBase64(body)
+		if _, pass, pair := strings.Cut(text, ":"); ok && pair && pass != "" && !placeholder(pass) {
+			p.addOwn(ruleHeader, value, at, rankKnown)
+		}
+		return
+	}
+	if random(value) {
+		p.addOwn(ruleHeader, value, at, rankKnown)
+	}
+}
+
+// minKeyBody is how long an unbroken run of base64 must follow a private key's first line; shorter ones are a
+// documented shape, or the prose about it.
+const minKeyBody = 32
+
+// ownKeys finds private keys, also indented, quoted, with "\n" for newlines, cut off or on one line.
+func (p *pass) ownKeys(end int) {
+	s := p.v.s
+	window := max(0, end-60)
+	begin := strings.LastIndex(s[window:end], "BEGIN")
+	if begin < 0 {
+		return
+	}
+	at := window + begin
+	for at > 0 && s[at-1] == '-' {
+		at--
+	}
+	run := 0
+	for i, limit := end, min(len(s), end+1024); i < limit; i++ {
+		switch c := s[i]; {
+		case c == '\\' && i+1 < limit && (s[i+1] == 'n' || s[i+1] == 'r'):
+			i++
+			run = 0
+		case isAlnum(c) || c == '+' || c == '/' || c == '=':
+			if run++; run == minKeyBody {
+				body := s[i+1-run : i+1]
+				if charStats(body).kinds() >= 2 && entropy(body) > 3.5 {
+					p.addOwn(rulePEM, body, at, rankKnown)
+				}
+				return
+			}
+		default:
+			if strings.HasPrefix(s[i:], "-----END") {
+				return
+			}
+			run = 0
+		}
+	}
+}

@@ -1,0 +1,68 @@
+package secretscan
+
+import (
+	"sort"
+	"strings"
+)
+
+// variant is a form of the scanned text (as given, normalised, decoded, joined) that can say where its bytes came from.
+type variant struct {
+	s      string
+	parent *variant // the form it was made from; nil for the text as given
+	marks  []mark   // by ascending at; nil means offsets equal the parent's
+}
+
+// mark says that from offset at on, a variant's bytes came from offset from of its parent. With still, all bytes up to
+// the next mark came from that one place: a decoded segment has no finer position.
+type mark struct {
+	at, from int
+	still    bool
+}
+
+// origin maps an offset in v to one in the text as given.
+func (v *variant) origin(at int) int {
+	for ; v.parent != nil; v = v.parent {
+		if len(v.marks) == 0 {
+			continue
+		}
+		i := sort.Search(len(v.marks), func(i int) bool { return v.marks[i].at > at }) - 1
+		if i < 0 {
+			at = 0
+			continue
+		}
+		m := v.marks[i]
+		if m.still {
+			at = m.from
+		} else {
+			at = min(m.from+at-m.at, len(v.parent.s))
+		}
+	}
+	return at
+}
+
+// builder writes a variant.
+type builder struct {
+	parent *variant
+	out    strings.Builder
+	marks  []mark
+}
+
+// keep copies parent[from:to].
+func (b *builder) keep(from, to int) {
+	if from < to {
+		b.marks = append(b.marks, mark{at: b.out.Len(), from: from})
+		b.out.WriteString(b.parent.s[from:to])
+	}
+}
+
+// put writes text that stands for the parent's bytes at from.
+func (b *builder) put(text string, from int) {
+	if text != "" {
+		b.marks = append(b.marks, mark{at: b.out.Len(), from: from, still: true})
+		b.out.WriteString(text)
+	}
+}
+
+func (b *builder) variant() *variant {
+	return &variant{s: b.out.String(), parent: b.parent, marks: b.marks}
+}
