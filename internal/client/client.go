@@ -1,0 +1,181 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/keepalive"
+
+	memsvcv1 "github.com/memsvc/memsvc/api/proto/memsvc/v1"
+	"github.com/memsvc/memsvc/internal/memory"
+	"github.com/memsvc/memsvc/internal/wire"
+)
+
+// Client talks to one hub with one credential. It is safe for concurrent use. Make
+// it with New and end it with Close.
+type Client struct {
+	opts   Options
+	token  *tokenSource
+	conn   *grpc.ClientConn
+	api    memsvcv1.MemoryServiceClient
+	admin  memsvcv1.AdminServiceClient
+	offset offsetFilter
+}
+
+// New returns a client. It does not connect yet: a hub that is away is no error
+// here. Options that cannot work are an ErrInvalidArgument or a file's error.
+func New(opts Options) (*Client, error) {
+	opts = opts.withDefaults()
+	if err := opts.validate(); err != nil {
+		return nil, err
+	}
+	creds, err := opts.transport()
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{opts: opts, token: &tokenSource{file: opts.TokenFile, static: opts.Token, secure: opts.usesTLS()}}
+	dial := []grpc.DialOption{
+		grpc.WithTransportCredentials(creds),
+		grpc.WithPerRPCCredentials(c.token),
+		grpc.WithUserAgent(opts.UserAgent),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: opts.PingEvery, Timeout: opts.PingTimeout}),
+		grpc.WithDefaultCallOptions(
+			grpc.MaxCallRecvMsgSize(memory.MaxMessageBytes),
+			grpc.MaxCallSendMsgSize(memory.MaxMessageBytes),
+		),
+		// The pauses between connections are gRPC's; between calls they are ours.
+		// Both start small, so that a hub that was restarted is found at once.
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: opts.MinBackoff, Multiplier: 1.6, Jitter: 0.2, MaxDelay: opts.MaxBackoff},
+			MinConnectTimeout: 10 * time.Second,
+		}),
+		// Service configurations from DNS would change retries behind our back, and
+		// a proxy of the environment is not meant for this traffic.
+		grpc.WithDisableServiceConfig(),
+		grpc.WithNoProxy(),
+	}
+	target := "dns:///" + opts.Addr
+	if opts.Dial != nil {
+		target = "passthrough:///" + opts.Addr
+		dial = append(dial, grpc.WithContextDialer(opts.Dial))
+	} else if host, _, err := net.SplitHostPort(opts.Addr); err == nil && net.ParseIP(host) != nil {
+		target = "passthrough:///" + opts.Addr // an address needs no resolver
+	}
+	c.conn, err = grpc.NewClient(target, dial...)
+	if err != nil {
+		return nil, fmt.Errorf("hub %s: %w", opts.Addr, err)
+	}
+	c.api, c.admin = memsvcv1.NewMemoryServiceClient(c.conn), memsvcv1.NewAdminServiceClient(c.conn)
+	return c, nil
+}
+
+// Close ends the connection and every call on it.
+func (c *Client) Close() error { return c.conn.Close() }
+
+// Addr returns the hub's address as given.
+func (c *Client) Addr() string { return c.opts.Addr }
+
+// Offset returns the hub's time minus this machine's, as measured on watch streams;
+// 0 while nothing is known.
+func (c *Client) Offset() time.Duration { return c.offset.value() }
+
+// IsPassing reports whether err may go away by itself: the hub could not be reached,
+// was busy, or failed inside. Everything else stays until its cause changes.
+func IsPassing(err error) bool {
+	if err == nil || errors.Is(err, context.Canceled) {
+		return false
+	}
+	var e *memory.Error
+	if !errors.As(err, &e) {
+		return true
+	}
+	switch e.Reason {
+	case memory.ReasonUnavailable, memory.ReasonRateLimited, memory.ReasonInternal:
+		return true
+	}
+	return false
+}
+
+// call runs one unary call with a deadline for each attempt, again while the failure
+// is passing and attempts are left. Every call of this package is safe to repeat:
+// reads by nature, writes by their request id.
+func (c *Client) call(ctx context.Context, timeout time.Duration, do func(context.Context) error) error {
+	pause := c.opts.MinBackoff
+	for attempt := 1; ; attempt++ {
+		err := c.attempt(ctx, timeout, do)
+		if err == nil || attempt >= c.opts.Attempts || ctx.Err() != nil || !worthRetrying(err) {
+			return err
+		}
+		wait := jitter(pause)
+		var e *memory.Error
+		if errors.As(err, &e) && e.RetryAfter > 0 {
+			wait = e.RetryAfter
+		}
+		if wait > c.opts.MaxBackoff {
+			return err // the caller has better things to do meanwhile
+		}
+		pause = min(2*pause, c.opts.MaxBackoff)
+		if !sleep(ctx, wait) {
+			return err
+		}
+	}
+}
+
+func worthRetrying(err error) bool {
+	return errors.Is(err, memory.ErrUnavailable) || errors.Is(err, memory.ErrRateLimited)
+}
+
+func (c *Client) attempt(ctx context.Context, timeout time.Duration, do func(context.Context) error) error {
+	actx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	return c.domain(ctx, do(actx))
+}
+
+// domain translates what a call returned, so that the end of our own deadline is
+// told from the caller's.
+func (c *Client) domain(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("hub %s: %w", c.opts.Addr, ctx.Err())
+	}
+	err = wire.FromError(err)
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return &memory.Error{Reason: memory.ReasonUnavailable, Message: fmt.Sprintf("hub %s: no answer in time", c.opts.Addr)}
+	}
+	var e *memory.Error
+	if errors.As(err, &e) && e.Reason == memory.ReasonUnavailable {
+		told := *e
+		told.Message = fmt.Sprintf("hub %s cannot be reached: %s", c.opts.Addr, e.Message)
+		return &told
+	}
+	return err
+}
+
+func (c *Client) short() time.Duration { return c.opts.CallTimeout }
+func (c *Client) long() time.Duration  { return 2 * c.opts.CallTimeout }
+
+// jitter returns a duration between half of d and d, so that many clients of a hub
+// that comes back do not come at once.
+func jitter(d time.Duration) time.Duration {
+	return d/2 + rand.N(d/2+1)
+}
+
+// sleep waits for d and reports whether it passed before ctx ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}

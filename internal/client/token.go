@@ -1,0 +1,117 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/memsvc/memsvc/internal/memory"
+)
+
+// maxTokenBytes bounds a token file; a larger one is some other file.
+const maxTokenBytes = 16 << 10
+
+// tokenSource sends the token of a file with every call. The file is looked at on
+// every call, which costs one stat, and read when it is another one than before.
+type tokenSource struct {
+	file   string
+	static string
+	secure bool
+
+	mu    sync.Mutex // guards what follows
+	seen  fileState
+	token string
+}
+
+// fileState tells one writing of a file from the next.
+type fileState struct {
+	mtime time.Time
+	size  int64
+	ok    bool
+}
+
+func stateOf(file string) fileState {
+	fi, err := os.Stat(file)
+	if err != nil {
+		return fileState{}
+	}
+	return fileState{mtime: fi.ModTime(), size: fi.Size(), ok: true}
+}
+
+// GetRequestMetadata returns the authorization header, as gRPC asks for it.
+func (t *tokenSource) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+	token, err := t.current()
+	if err != nil || token == "" {
+		return nil, err
+	}
+	return map[string]string{"authorization": "Bearer " + token}, nil
+}
+
+// RequireTransportSecurity makes gRPC refuse to send a token in the clear, unless
+// Options say so.
+func (t *tokenSource) RequireTransportSecurity() bool { return t.secure }
+
+func (t *tokenSource) current() (string, error) {
+	if t.file == "" {
+		return t.static, nil
+	}
+	state := stateOf(t.file)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if state.ok && state == t.seen {
+		return t.token, nil
+	}
+	token, err := ReadTokenFile(t.file)
+	if err != nil {
+		return "", err
+	}
+	t.seen, t.token = state, token
+	return token, nil
+}
+
+// fingerprint changes when the credential may have changed.
+func (t *tokenSource) fingerprint() fileState {
+	if t.file == "" {
+		return fileState{}
+	}
+	return stateOf(t.file)
+}
+
+// ReadTokenFile returns the token in a file, without surrounding blanks. A file that
+// cannot be read, is empty, or holds more than one word is an ErrUnauthenticated
+// that names the file and never its text.
+func ReadTokenFile(file string) (string, error) {
+	refuse := func(why string) error {
+		return &memory.Error{Reason: memory.ReasonUnauthenticated, Message: fmt.Sprintf("token file %s: %s", file, why)}
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		if os.IsNotExist(err) {
+			return "", refuse("no such file; write the token there, or log in")
+		}
+		return "", refuse("cannot be read; check its owner and mode")
+	}
+	defer f.Close()
+	buf := make([]byte, maxTokenBytes+1)
+	n := 0
+	for n < len(buf) {
+		m, err := f.Read(buf[n:])
+		n += m
+		if err != nil {
+			break
+		}
+	}
+	token := strings.TrimSpace(string(buf[:n]))
+	switch {
+	case n > maxTokenBytes:
+		return "", refuse("too large to be a token")
+	case token == "":
+		return "", refuse("it is empty; write the token there, or log in")
+	case strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return "", refuse("it holds more than one word or characters no token has; want the token alone")
+	}
+	return token, nil
+}
