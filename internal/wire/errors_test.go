@@ -208,7 +208,7 @@ func TestStatusesOfOthers(t *testing.T) {
 		t.Errorf("a status of the library became %v", got)
 	}
 	plain := errors.New("no gRPC involved")
-	if got := FromError(plain); got != plain {
+	if got := FromError(plain); !errors.Is(got, plain) {
 		t.Errorf("got %v, want the error itself", got)
 	}
 	if FromError(nil) != nil {

@@ -42,7 +42,7 @@ func genTime(t *rapid.T, label string) time.Time {
 	if rapid.Bool().Draw(t, label+" unset") {
 		return time.Time{}
 	}
-	sec := rapid.Int64Range(minTime.Unix()+1, maxTime.Unix()).Draw(t, label)
+	sec := rapid.Int64Range(minTimeSeconds+1, maxTimeSeconds).Draw(t, label)
 	nsec := rapid.Int64Range(0, 999_999_999).Draw(t, label+" ns")
 	return time.Unix(sec, nsec).UTC()
 }

@@ -18,23 +18,24 @@ func invalid(field, format string, args ...any) error {
 	}
 }
 
-// The bounds of a protobuf timestamp: years 1 to 9999.
-var (
-	minTime = time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC)
-	maxTime = time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC)
+// The bounds of a protobuf timestamp, in its own seconds since 1970: the first of
+// year 1 and the last of year 9999.
+const (
+	minTimeSeconds = -62_135_596_800
+	maxTimeSeconds = 253_402_300_799
 )
 
 // TimeToProto returns t as a timestamp; the zero time is nil. A time that a
 // timestamp cannot hold (a broken file system's year 40000) becomes the nearest
 // one it can.
 func TimeToProto(t time.Time) *timestamppb.Timestamp {
-	switch {
+	switch seconds := t.Unix(); {
 	case t.IsZero():
 		return nil
-	case t.Before(minTime):
-		t = minTime
-	case t.After(maxTime):
-		t = maxTime
+	case seconds < minTimeSeconds:
+		return &timestamppb.Timestamp{Seconds: minTimeSeconds}
+	case seconds > maxTimeSeconds:
+		return &timestamppb.Timestamp{Seconds: maxTimeSeconds}
 	}
 	return timestamppb.New(t)
 }

@@ -1,0 +1,10 @@
+// Command prog prints its build.
+package main
+
+import (
+	"fmt"
+
+	"github.com/memsvc/memsvc/internal/buildinfo"
+)
+
+func main() { fmt.Println(buildinfo.Read()) }
