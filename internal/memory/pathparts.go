@@ -65,5 +65,17 @@ func foldText(s string) string {
 		return strings.ToLower(s)
 	}
 	// A Caser keeps state, so each call has its own.
-	return norm.NFC.String(cases.Fold().String(norm.NFD.String(s)))
+	return norm.NFC.String(strings.Map(foldCherokee, cases.Fold().String(norm.NFD.String(s))))
+}
+
+// foldCherokee folds the one script whose folding goes to capitals. x/text swaps its
+// cases instead, so that the two spellings of a name would never meet.
+func foldCherokee(r rune) rune {
+	switch {
+	case 0xAB70 <= r && r <= 0xABBF:
+		return r - 0xAB70 + 0x13A0
+	case 0x13F8 <= r && r <= 0x13FD:
+		return r - 0x13F8 + 0x13F0
+	}
+	return r
 }
