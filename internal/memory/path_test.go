@@ -129,7 +129,7 @@ func TestParsePathAccepts(t *testing.T) {
 		"a/b/c.md",
 		"项目_规范：命名.md", // a full-width colon is no colon
 		"等等……再说.md",   // NFKC makes dots of it, but no whole segment
-		"……/x.md",    // six dots are a name
+		"……/x.md",     // six dots are a name
 		"café.md",
 		"日本語/メモ.md",
 		"100%.md",
