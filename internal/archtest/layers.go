@@ -84,11 +84,12 @@ var layers = map[string]rule{
 	"clients/install": {internal: []string{"memory", "lifecycle/...", "agent/control"}},
 
 	// Tests. The programs must never depend on them.
-	"archtest": {testOnly: true},
-	"hubtest":  {internal: append([]string{"hub/..."}, shared...), testOnly: true},
-	"simtest":  {internal: append([]string{"hub/...", "agent/...", "hubtest"}, shared...), testOnly: true},
-	"killtest": {internal: append([]string{"hub/...", "agent/...", "hubtest"}, shared...), testOnly: true},
-	"e2e":      {internal: append([]string{"hub/...", "agent/...", "hubtest"}, shared...), testOnly: true},
+	"archtest":                  {testOnly: true},
+	"secretscan/secretscantest": {internal: []string{"memory", "secretscan"}, testOnly: true},
+	"hubtest":                   {internal: append([]string{"hub/..."}, shared...), testOnly: true},
+	"simtest":                   {internal: append([]string{"hub/...", "agent/...", "hubtest"}, shared...), testOnly: true},
+	"killtest":                  {internal: append([]string{"hub/...", "agent/...", "hubtest"}, shared...), testOnly: true},
+	"e2e":                       {internal: append([]string{"hub/...", "agent/...", "hubtest"}, shared...), testOnly: true},
 }
 
 // programs says what the packages outside internal/ may import from there. The
