@@ -63,6 +63,9 @@ func scanPlainFields(block []byte, offset int) (fields []Field, plain bool) {
 	return fields, true
 }
 
+// maxPlainKey keeps the fast scanner clear of YAML's own bound on keys, 1,024.
+const maxPlainKey = 64
+
 // plainPair reads `key: value` where the key is a simple word and the value is
 // empty, a plain scalar without any character that means something to YAML, or
 // quoted without escapes.
@@ -71,7 +74,7 @@ func plainPair(s []byte) (key, value string, ok bool) {
 	for i < len(s) && (s[i]|0x20 >= 'a' && s[i]|0x20 <= 'z' || s[i] == '_' || i > 0 && (s[i] >= '0' && s[i] <= '9' || s[i] == '-')) {
 		i++
 	}
-	if i == 0 || i >= len(s) || s[i] != ':' {
+	if i == 0 || i > maxPlainKey || i >= len(s) || s[i] != ':' {
 		return "", "", false
 	}
 	key = string(s[:i])

@@ -78,7 +78,8 @@ func (f *Frontmatter) Field(key string) (Field, bool) {
 // fence at the end of the file. A content that does not begin with a fence has no
 // frontmatter and is all body.
 //
-// What cannot be parsed is an ErrInvalidContent whose violation gives the line; the
+// What cannot be parsed is an ErrInvalidContent whose violation gives the line, and
+// no path, since none is known here; the
 // Frontmatter then has its offsets, and no fields. Without a closing fence the whole
 // content is body. Nothing is ever rewritten: the results point into content.
 func ParseFrontmatter(content []byte) (fm Frontmatter, body []byte, err error) {

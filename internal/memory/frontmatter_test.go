@@ -227,7 +227,7 @@ func FuzzPlainFields(f *testing.F) {
 			f.Add([]byte(s)[fm.YAMLStart:fm.YAMLEnd])
 		}
 	}
-	for _, s := range []string{"a: b\n", "a:  \nmetadata:\n  b: c\n", "a: 'b'\n", "a: b:\n", "a: 0x1\nmetadata:\n\n  b: \"c\"\n\nd: e\n", "a: \u2028\n", "a: b\r\n\r\nc: d", "y: n\nnull: x\n"} {
+	for _, s := range []string{"a: b\n", "a:  \nmetadata:\n  b: c\n", "a: 'b'\n", "a: b:\n", "a: 0x1\nmetadata:\n\n  b: \"c\"\n\nd: e\n", "a: \u2028\n", "a: b\r\n\r\nc: d", "y: n\nnull: x\n", strings.Repeat("F", 1100) + ": b\n"} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, block []byte) {
