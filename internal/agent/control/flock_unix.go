@@ -1,0 +1,19 @@
+//go:build unix
+
+package control
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+var errWouldBlock = error(unix.EWOULDBLOCK)
+
+func lockFile(f *os.File) error {
+	for {
+		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != unix.EINTR { //nolint:errorlint // a system call's own number
+			return err
+		}
+	}
+}
