@@ -62,6 +62,11 @@ func TestBreachesAreFound(t *testing.T) {
 		{"the agent program knows no hub", imports("cmd/memsync-agent", in+"hub"), "may import"},
 		{"tools of the repository are free", imports("hack/bench", in+"hub/store/sqlite"), ""},
 		{"tools of the repository may measure", imports("hack/bench", in+"secretscan/secretscantest"), ""},
+		{"a companion knows its package", imports("internal/hub/store/storetest", in+"hub/store"), ""},
+		{"a companion knows test libraries", imports("internal/hub/store/storetest", "pgregory.net/rapid"), ""},
+		{"a companion knows no more", imports("internal/hub/store/storetest", in+"hub/service"), "may import"},
+		{"a companion does not ship", imports("internal/hub/store/sqlite", in+"hub/store/storetest"), "only tests"},
+		{"a companion of nobody", pkg{dir: "internal/hub/store/faketest"}, "not on the map"},
 		{"status codes in domain code", imports("internal/hub/service", "google.golang.org/grpc/status"), "only"},
 		{"init", pkg{dir: "internal/hub/rpc", inits: []string{"internal/hub/rpc/x.go:9"}}, "declares init"},
 		{"unknown package", pkg{dir: "internal/utils"}, "not on the map"},
@@ -112,6 +117,34 @@ func TestLoadSeesEveryShippedFile(t *testing.T) {
 	}, "\n")
 	if got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+// TestMapIsWrittenDown holds docs/ARCHITECTURE.md against the packages that exist:
+// whoever reads the map must find each of them on it.
+func TestMapIsWrittenDown(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "ARCHITECTURE.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, found := strings.Cut(string(text), "## The map")
+	if !found {
+		t.Fatal("docs/ARCHITECTURE.md has no section \"The map\"")
+	}
+	pkgs, err := load(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range pkgs {
+		name, inside := strings.CutPrefix(p.dir, "internal/")
+		if _, row := layers[name]; !row {
+			continue // a companion, or TestLayers' business
+		}
+		// A row may name siblings by their last segment: `hub/store/inmem`, `sqlite`.
+		last := name[strings.LastIndexByte(name, '/')+1:]
+		if inside && !strings.Contains(table, "`"+name+"`") && !strings.Contains(table, ", `"+last+"`") {
+			t.Errorf("internal/%s is not in the table of docs/ARCHITECTURE.md", name)
+		}
 	}
 }
 

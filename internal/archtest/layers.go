@@ -1,5 +1,10 @@
 package archtest
 
+import (
+	"slices"
+	"strings"
+)
+
 // module is the path of the module in go.mod.
 const module = "github.com/memsvc/memsvc"
 
@@ -36,19 +41,18 @@ var layers = map[string]rule{
 	"client":     {internal: []string{"memory", "wire"}},
 
 	// The hub.
-	"hub/store":                     {internal: []string{"memory"}},
-	"hub/store/inmem":               {internal: []string{"memory", "lexical", "hub/store"}},
-	"hub/store/sqlite":              {internal: []string{"memory", "lexical", "hub/store"}},
-	"hub/store/postgres":            {internal: []string{"memory", "lexical", "hub/store"}},
-	"hub/store/observed":            {internal: []string{"memory", "hub/store"}},
-	"hub/store/storetest":           {internal: []string{"memory", "hub/store"}, testOnly: true},
-	"hub/changefeed":                {internal: []string{"memory", "hub/store"}},
-	"hub/changefeed/changefeedtest": {internal: []string{"memory", "hub/changefeed"}, testOnly: true},
-	"hub/service":                   {internal: []string{"memory", "lexical", "hub/store", "hub/changefeed"}},
-	"hub/authn":                     {internal: []string{"memory"}},
-	"hub/rpc":                       {internal: []string{"memory", "wire", "hub/service", "hub/authn"}},
-	"hub/rest":                      {internal: []string{"memory"}},
-	"hub":                           {internal: append([]string{"hub/..."}, shared...)},
+	"hub/store":          {internal: []string{"memory"}},
+	"hub/store/inmem":    {internal: []string{"memory", "lexical", "hub/store"}},
+	"hub/store/sqlite":   {internal: []string{"memory", "lexical", "hub/store"}},
+	"hub/store/postgres": {internal: []string{"memory", "lexical", "hub/store"}},
+	"hub/store/archive":  {internal: []string{"memory", "hub/store"}},
+	"hub/store/observed": {internal: []string{"memory", "hub/store"}},
+	"hub/changefeed":     {internal: []string{"memory", "hub/store"}},
+	"hub/service":        {internal: []string{"memory", "lexical", "hub/store", "hub/changefeed"}},
+	"hub/authn":          {internal: []string{"memory", "hub/store"}},
+	"hub/rpc":            {internal: []string{"memory", "wire", "hub/service", "hub/authn"}},
+	"hub/rest":           {internal: []string{"memory"}},
+	"hub":                {internal: append([]string{"hub/..."}, shared...)},
 
 	// The agent's sync.
 	"agent/reconcile": {internal: []string{"memory"}, pure: true},
@@ -84,12 +88,37 @@ var layers = map[string]rule{
 	"clients/install": {internal: []string{"memory", "lifecycle/...", "agent/control"}},
 
 	// Tests. The programs must never depend on them.
-	"archtest":                  {testOnly: true},
-	"secretscan/secretscantest": {internal: []string{"memory", "secretscan"}, testOnly: true},
-	"hubtest":                   {internal: append([]string{"hub/..."}, shared...), testOnly: true},
-	"simtest":                   {internal: append([]string{"hub/...", "agent/...", "hubtest"}, shared...), testOnly: true},
-	"killtest":                  {internal: append([]string{"hub/...", "agent/...", "hubtest"}, shared...), testOnly: true},
-	"e2e":                       {internal: append([]string{"hub/...", "agent/...", "hubtest"}, shared...), testOnly: true},
+	"archtest": {testOnly: true},
+	"hubtest":  {internal: append([]string{"hub/..."}, shared...), testOnly: true},
+	"simtest":  {internal: append([]string{"hub/...", "agent/...", "hubtest"}, shared...), testOnly: true},
+	"killtest": {internal: append([]string{"hub/...", "agent/...", "hubtest"}, shared...), testOnly: true},
+	"e2e":      {internal: append([]string{"hub/...", "agent/...", "hubtest"}, shared...), testOnly: true},
+}
+
+// ruleOf returns the rule of the package below internal/. A companion, X/xtest beside
+// X as httptest is beside http, needs no row: it is for tests, and may import X and
+// whatever X may.
+func ruleOf(name string) (r rule, known bool) {
+	if r, known = layers[name]; known {
+		return r, true
+	}
+	parent, last, _ := cutLast(name)
+	_, parentName, _ := cutLast(parent)
+	r, known = layers[parent]
+	if !known || last != parentName+"test" {
+		return rule{}, false
+	}
+	return rule{internal: append(slices.Clone(r.internal), parent), testOnly: true}, true
+}
+
+// cutLast splits a path before its last segment; a path of one segment has no
+// parent.
+func cutLast(path string) (parent, last string, ok bool) {
+	i := strings.LastIndexByte(path, '/')
+	if i < 0 {
+		return "", path, false
+	}
+	return path[:i], path[i+1:], true
 }
 
 // programs says what the packages outside internal/ may import from there. The
@@ -98,6 +127,9 @@ var programs = map[string][]string{
 	"cmd/memsvc":        {"hub"},
 	"cmd/memsync-agent": {"agent"},
 }
+
+// testPackages may import test libraries; so may every companion.
+var testPackages = []string{"hubtest", "simtest", "killtest", "e2e"}
 
 // restricted says who alone may import a foreign package, or a package of api/.
 // Keys are import path prefixes on segment borders; values are packages below
@@ -122,10 +154,10 @@ var restricted = map[string][]string{
 	// Domain code returns domain errors; only the border speaks status.
 	"google.golang.org/grpc/status": {"wire", "client", "hub/rpc", "hub/rest", "api/..."},
 	// Test libraries do not ship.
-	"pgregory.net/rapid":              {"hub/store/storetest", "hubtest", "simtest", "killtest", "e2e"},
-	"github.com/google/go-cmp":        {"hub/store/storetest", "hubtest", "simtest", "killtest", "e2e"},
-	"github.com/rogpeppe/go-internal": {"hubtest", "simtest", "killtest", "e2e"},
-	"testing":                         {"hub/store/storetest", "hubtest", "simtest", "killtest", "e2e"},
+	"pgregory.net/rapid":              testPackages,
+	"github.com/google/go-cmp":        testPackages,
+	"github.com/rogpeppe/go-internal": testPackages,
+	"testing":                         testPackages,
 }
 
 // impure are the standard packages a pure package may not import, with what they
