@@ -11,47 +11,55 @@ const maxSet = 64
 
 // requiredSets returns sets of lower-case strings such that every match of re holds at least one string of each set.
 func requiredSets(re *syntax.Regexp) [][]string {
-	_, sets := literals(re)
-	return sets
+	return literals(re).sets
 }
 
-// literals returns the strings that re can match, if they are few (else nil), and the sets as requiredSets does.
-func literals(re *syntax.Regexp) (exact []string, sets [][]string) {
+// spelled is what is known of the texts that an expression matches, all in lower case.
+type spelled struct {
+	exact []string   // all of them, if they are few; else nil
+	start []string   // each begins with one of these; nil if not known
+	sets  [][]string // each holds one string of every set
+}
+
+func literals(re *syntax.Regexp) spelled {
 	switch re.Op {
 	case syntax.OpEmptyMatch, syntax.OpBeginLine, syntax.OpEndLine, syntax.OpBeginText, syntax.OpEndText,
 		syntax.OpWordBoundary, syntax.OpNoWordBoundary:
-		return []string{""}, nil
+		return spelled{exact: []string{""}, start: []string{""}}
 	case syntax.OpLiteral:
 		s := []string{strings.ToLower(string(re.Rune))}
-		return s, [][]string{s}
+		return spelled{s, s, [][]string{s}}
 	case syntax.OpCharClass:
-		return classLiterals(re.Rune), nil
+		s := classLiterals(re.Rune)
+		return spelled{exact: s, start: s}
 	case syntax.OpCapture:
 		return literals(re.Sub[0])
 	case syntax.OpPlus:
-		_, sets = literals(re.Sub[0])
-		return nil, sets
+		l := literals(re.Sub[0])
+		l.exact = nil
+		return l
 	case syntax.OpRepeat:
 		if re.Min == 0 {
-			return nil, nil
+			return spelled{}
 		}
-		exact, sets = literals(re.Sub[0])
-		if re.Min == 1 && re.Max == 1 {
-			return exact, sets
+		l := literals(re.Sub[0])
+		if re.Min != 1 || re.Max != 1 {
+			l.exact = nil
 		}
-		return nil, sets
+		return l
 	case syntax.OpQuest:
-		exact, _ = literals(re.Sub[0])
-		if exact == nil {
-			return nil, nil
+		l := literals(re.Sub[0])
+		if l.exact == nil {
+			return spelled{}
 		}
-		return append(slices.Clone(exact), ""), nil
+		s := append(slices.Clone(l.exact), "")
+		return spelled{exact: s, start: s}
 	case syntax.OpConcat:
 		return concatLiterals(re.Sub)
 	case syntax.OpAlternate:
 		return alternateLiterals(re.Sub)
 	}
-	return nil, nil
+	return spelled{}
 }
 
 // classLiterals lists the members of a small class, such as the two cases of a letter.
@@ -70,74 +78,88 @@ func classLiterals(ranges []rune) []string {
 	return out
 }
 
-func concatLiterals(subs []*syntax.Regexp) (exact []string, sets [][]string) {
+func concatLiterals(subs []*syntax.Regexp) spelled {
+	var out spelled
 	run := []string{""} // what the neighbouring exact parts can spell together
 	whole := true
-	flush := func() {
-		if !slices.Contains(run, "") {
-			sets = append(sets, run)
+	end := func(set []string) {
+		if !slices.Contains(set, "") {
+			out.sets = append(out.sets, set)
 		}
+		if whole {
+			out.start = set
+		}
+		whole = false
 		run = []string{""}
 	}
 	for _, sub := range subs {
-		e, s := literals(sub)
-		sets = append(sets, s...)
-		if e == nil || len(e)*len(run) > maxSet {
-			flush()
-			whole = false
-			if e != nil {
-				run = e
-			}
+		l := literals(sub)
+		out.sets = append(out.sets, l.sets...)
+		if next := cross(run, l.exact); next != nil {
+			run = next
 			continue
 		}
-		var next []string
-		for _, a := range run {
-			for _, b := range e {
-				if ab := a + b; !slices.Contains(next, ab) {
-					next = append(next, ab)
-				}
+		if next := cross(run, l.start); next != nil {
+			end(next)
+		} else {
+			end(run)
+			if l.exact != nil && len(l.exact) <= maxSet {
+				run = l.exact
 			}
 		}
-		run = next
 	}
 	if whole {
-		exact = run
+		out.exact = run
 	}
-	flush()
-	return exact, sets
+	end(run)
+	return out
 }
 
-func alternateLiterals(subs []*syntax.Regexp) (exact []string, sets [][]string) {
+// cross joins every string of a with every one of b; nil if b is nil or the result too large.
+func cross(a, b []string) []string {
+	if b == nil || len(a)*len(b) > maxSet {
+		return nil
+	}
+	var out []string
+	for _, x := range a {
+		for _, y := range b {
+			if xy := x + y; !slices.Contains(out, xy) {
+				out = append(out, xy)
+			}
+		}
+	}
+	return out
+}
+
+func alternateLiterals(subs []*syntax.Regexp) spelled {
+	var out spelled
 	var union []string
-	whole, known := true, true
+	exact, start, known := true, true, true
 	for _, sub := range subs {
-		e, s := literals(sub)
-		if e == nil {
-			whole = false
-		} else {
-			exact = append(exact, e...)
-		}
-		best := e
-		if slices.Contains(best, "") {
-			best = nil
-		}
-		for _, set := range s {
-			if best == nil || shortest(set) > shortest(best) {
+		l := literals(sub)
+		exact = exact && l.exact != nil
+		start = start && l.start != nil
+		out.exact = append(out.exact, l.exact...)
+		out.start = append(out.start, l.start...)
+		var best []string
+		for _, set := range append([][]string{l.exact, l.start}, l.sets...) {
+			if len(set) > 0 && !slices.Contains(set, "") && (best == nil || shortest(set) > shortest(best)) {
 				best = set
 			}
 		}
-		if best == nil {
-			known = false
-		}
+		known = known && best != nil
 		union = append(union, best...)
 	}
 	if known && len(union) <= maxSet {
-		sets = [][]string{union}
+		out.sets = [][]string{union}
 	}
-	if !whole || len(exact) > maxSet {
-		exact = nil
+	if !exact || len(out.exact) > maxSet {
+		out.exact = nil
 	}
-	return exact, sets
+	if !start || len(out.start) > maxSet {
+		out.start = nil
+	}
+	return out
 }
 
 func shortest(set []string) int {

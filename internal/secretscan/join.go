@@ -46,7 +46,7 @@ func join(v *variant) *variant {
 				break
 			}
 		}
-		if len(pieces) == 1 || length < minJoined || stats.digits == 0 || stats.letters() == 0 {
+		if len(pieces) == 1 || length < minJoined || !mixedWord(stats) {
 			start = end + 1
 			continue
 		}
@@ -66,6 +66,11 @@ func join(v *variant) *variant {
 		return nil
 	}
 	return b.variant()
+}
+
+// mixedWord tells a cut token from two words of prose: letters and digits, or capitals where prose has none.
+func mixedWord(st stats) bool {
+	return st.letters() > 0 && st.digits > 0 || st.upper >= 8 && st.lower <= 4 || st.turns >= 4
 }
 
 func lineEnd(s string, from int) int {

@@ -130,17 +130,19 @@ func (p *pass) scan(v *variant, joined bool) {
 			p.own(w.own, start, end)
 		}
 	}
+	if len(texts) == 0 {
+		return
+	}
+	lower := strings.ToLower(v.s)
 	for _, r := range texts {
-		if r.literal == nil || containsAny(v.s, r.literal) {
+		if !slices.ContainsFunc(r.sets, func(set []string) bool { return !containsAny(lower, set) }) {
 			p.runOn(r, 0, len(v.s))
 		}
 	}
 }
 
-// containsAny reports whether s holds one of the lower-case words, without regard to ASCII case of s.
 func containsAny(s string, words []string) bool {
-	lower := strings.ToLower(s)
-	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(lower, w) })
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(s, w) })
 }
 
 // tokenRun is the run of non-space characters around a keyword.

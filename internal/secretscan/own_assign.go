@@ -225,7 +225,17 @@ func (p *pass) link(start, i int) (link, int) {
 	if s[i:marks] != "" && strings.ContainsAny(s[i:marks], "`\"") && strings.IndexByte(s[i:marks], ' ') == 0 {
 		return linkSpace, i + 1 // password `value`
 	}
-	return sentence(s, i)
+	if k, at := sentence(s, i); k != linkNone {
+		return k, at
+	}
+	if marks > i && marks < len(s) && strings.TrimLeft(s[i:marks], " ") == "" {
+		// "password VALUE": only for values that are no word of the sentence.
+		value, _, _ := readValue(s, i)
+		if st := charStats(value); len(value) >= 8 && st.kinds() >= 3 && st.digits > 0 && !wordish(value) {
+			return linkSpace, i
+		}
+	}
+	return linkNone, 0
 }
 
 // isFlag reports whether the name at start belongs to a command-line flag.
@@ -267,6 +277,9 @@ func sentence(s string, i int) (link, int) {
 		case c == '.' && (j+1 == len(s) || isSpace(s[j+1])) || c == ';' || c == '!' || c == '?' || c == '|':
 			return linkNone, 0
 		case c == ':' || c == '=':
+			if strings.IndexByte(s[i:j], '\n') >= 0 {
+				return linkNone, 0 // the next line names something else
+			}
 			if j+1 < len(s) && (isSpace(s[j+1]) || strings.IndexByte("`\"'*", s[j+1]) >= 0) {
 				return linkWord, j + 1
 			}

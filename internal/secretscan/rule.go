@@ -24,10 +24,10 @@ type rule struct {
 	minLen      int  // shortest match, in bytes
 	needsNonAbc bool // an allowance drops values of letters, ".", "_" and "-" alone
 
-	once    sync.Once
-	regex   *regexp.Regexp
-	pathRE  *regexp.Regexp
-	literal []string // every match holds one of these, lower-case; nil if not known
+	once   sync.Once
+	regex  *regexp.Regexp
+	pathRE *regexp.Regexp
+	sets   [][]string // every match holds a string of each of these sets, lower-case
 }
 
 // shape says how little of a text must be shown to a rule's expression to find all its matches.
@@ -118,11 +118,7 @@ func (r *rule) analyse() {
 		return
 	}
 	r.minLen = minLength(r.tree)
-	for _, set := range requiredSets(r.tree) {
-		if r.literal == nil || len(set) < len(r.literal) {
-			r.literal = set
-		}
-	}
+	r.sets = requiredSets(r.tree)
 	for _, a := range r.allow {
 		if !a.all && a.target == "" && slices.Contains(a.sources, `^[a-zA-Z_.-]+$`) {
 			r.needsNonAbc = true

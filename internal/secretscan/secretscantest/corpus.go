@@ -1,0 +1,153 @@
+// Package secretscantest is the guard's corpus for tests: Markdown texts with a planted secret in many forms, and
+// harmless texts that look alike. Every value is made up from a seed when the corpus is read; the repository holds only
+// templates, so that it sets off nobody's scanner and can be reviewed.
+//
+// In the corpus files an item begins with "%% id path"; "{{kind}}" is a made-up value, "{{form form|text <kind>}}" a
+// text written in the named forms, innermost first. The files named "_a" were at hand while the rules were written; the
+// ones named "_b" were written at the same time and kept back (see docs/guard.md).
+package secretscantest
+
+import (
+	"embed"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"regexp"
+	"strings"
+)
+
+//go:embed corpus/*.txt
+var files embed.FS
+
+// Planted is a text with one secret.
+type Planted struct {
+	// ID names the item in the corpus.
+	ID string
+	// Path is the memory's path; in some items it holds the secret.
+	Path string
+	// Content is the Markdown text.
+	Content string
+	// Secret is the plain value, which must appear in no output of any process. For a private key it is one line of it.
+	Secret string
+	// Written is the secret as it stands in Content or Path: encoded, cut, or with characters between.
+	Written string
+	// Line is the 1-based line where Written begins; 0 means it is in Path.
+	Line int
+	// HeldBack says that the item was kept away while rules were tuned.
+	HeldBack bool
+}
+
+// Text is a harmless text.
+type Text struct {
+	// ID names the item in the corpus.
+	ID string
+	// Path is the memory's path.
+	Path string
+	// Content is the Markdown text.
+	Content string
+	// HeldBack says that the item was kept away while rules were tuned.
+	HeldBack bool
+}
+
+// Secrets returns the planted secrets, always the same, in the order of the files. It panics if the corpus is malformed.
+func Secrets() []Planted {
+	var out []Planted
+	for _, name := range []string{"secrets_a", "secrets_b"} {
+		for _, it := range items(name) {
+			p := Planted{ID: it.id, HeldBack: name == "secrets_b"}
+			g := newGenerator(it.id)
+			p.Path = g.expand(it.path)
+			inPath := g.secret != ""
+			p.Content = g.expand(it.body)
+			if g.secret == "" {
+				panic("secretscantest: " + it.id + " plants nothing")
+			}
+			p.Secret, p.Written = g.secret, g.written
+			if !inPath {
+				p.Line = 1 + strings.Count(p.Content[:g.at], "\n")
+			}
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// Harmless returns the harmless texts, always the same, in the order of the files. It panics if the corpus is malformed.
+func Harmless() []Text {
+	var out []Text
+	for _, name := range []string{"harmless_a", "harmless_b"} {
+		for _, it := range items(name) {
+			out = append(out, Text{ID: it.id, Path: "reference_x.md", Content: newGenerator(it.id).expand(it.body), HeldBack: name == "harmless_b"})
+		}
+	}
+	return out
+}
+
+type item struct{ id, path, body string }
+
+func items(name string) []item {
+	b, err := files.ReadFile("corpus/" + name + ".txt")
+	if err != nil {
+		panic(fmt.Sprintf("secretscantest: %v", err))
+	}
+	var out []item
+	for _, part := range strings.Split("\n"+string(b), "\n%% ")[1:] {
+		head, body, _ := strings.Cut(part, "\n")
+		id, path, _ := strings.Cut(head, " ")
+		out = append(out, item{id, path, strings.TrimSuffix(body, "\n") + "\n"})
+	}
+	return out
+}
+
+// generator expands templates of one item. Its first made-up value is the item's secret.
+type generator struct {
+	rand    *rand.Rand
+	secret  string
+	written string
+	at      int // where written begins in the text expanded last
+}
+
+func newGenerator(id string) *generator {
+	h := fnv.New64a()
+	h.Write([]byte(id))
+	return &generator{rand: rand.New(rand.NewPCG(h.Sum64(), 2024))}
+}
+
+var (
+	marker = regexp.MustCompile(`\{\{([a-z0-9_ ]*)(?:\|(.*?\}?))?\}\}`)
+	kind   = regexp.MustCompile(`<([a-z0-9_]+)>`)
+)
+
+func (g *generator) expand(text string) string {
+	var out strings.Builder
+	last := 0
+	for _, m := range marker.FindAllStringSubmatchIndex(text, -1) {
+		words := strings.Fields(text[m[2]:m[3]])
+		if len(words) == 0 || text[m[2]] == ' ' {
+			continue
+		}
+		out.WriteString(text[last:m[0]])
+		last = m[1]
+		had := g.secret != ""
+		var value string
+		if m[4] < 0 {
+			value = g.value(words[0])
+		} else {
+			value = kind.ReplaceAllStringFunc(text[m[4]:m[5]], func(k string) string {
+				if !known(k[1 : len(k)-1]) {
+					return k
+				}
+				return g.value(k[1 : len(k)-1])
+			})
+			for _, form := range words {
+				value = g.form(form, value)
+			}
+		}
+		if !had && g.secret != "" {
+			g.written, g.at = value, out.Len()
+		}
+		out.WriteString(value)
+	}
+	out.WriteString(text[last:])
+	return out.String()
+}

@@ -1,0 +1,176 @@
+package secretscantest
+
+import (
+	"encoding/base64"
+	"fmt"
+	"hash/crc32"
+	"strings"
+)
+
+const (
+	lower  = "abcdefghijklmnopqrstuvwxyz"
+	upper  = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	digits = "0123456789"
+	alnum  = lower + upper + digits
+	hexDig = digits + "abcdef"
+	b64Dig = alnum + "+/"
+)
+
+func (g *generator) from(set string, n int) string {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = set[g.rand.IntN(len(set))]
+	}
+	return string(b)
+}
+
+func (g *generator) pick(list ...string) string { return list[g.rand.IntN(len(list))] }
+
+// mixed is n characters of set that hold a lower-case letter, a capital and a digit.
+func (g *generator) mixed(set string, n int) string {
+	for {
+		s := g.from(set, n)
+		if strings.ContainsAny(s, lower) && strings.ContainsAny(s, upper) && strings.ContainsAny(s, digits) {
+			return s
+		}
+	}
+}
+
+// harmlessKinds are values that are no secrets.
+func harmlessKinds() []string {
+	return []string{"sha1", "sha256", "md5", "b64_64", "b64_48", "b64_32", "shortid", "docid", "hex16", "sha12"}
+}
+
+func known(kind string) bool {
+	g := newGenerator("known")
+	return g.make(kind) != ""
+}
+
+// value makes a value up, and remembers the first secret.
+func (g *generator) value(kind string) string {
+	v := g.make(kind)
+	if v == "" {
+		panic("secretscantest: unknown kind " + kind)
+	}
+	for _, k := range harmlessKinds() {
+		if k == kind {
+			return v
+		}
+	}
+	if g.secret == "" {
+		g.secret = v
+		if lines := strings.Split(v, "\n"); len(lines) > 2 {
+			g.secret = lines[1]
+		}
+	}
+	return v
+}
+
+// make returns a value of the kind: right prefix, length, alphabet and, where the kind has one, checksum. Nobody issued it.
+func (g *generator) make(kind string) string {
+	switch kind {
+	case "aws_key":
+		return g.pick("AKIA", "ASIA") + g.from(upper+"234567", 16)
+	case "aws_secret":
+		return g.mixed(b64Dig, 40)
+	case "github_pat":
+		// The last six characters are a base-62 CRC-32 of the thirty before.
+		body := g.mixed(alnum, 30)
+		return "ghp_" + body + base62(crc32.ChecksumIEEE([]byte(body)))
+	case "gitlab_pat":
+		return "glpat-" + g.mixed(alnum, 20)
+	case "slack_bot":
+		return "xoxb-" + g.from("123456789", 12) + "-" + g.from(digits, 12) + "-" + g.mixed(alnum, 24)
+	case "stripe":
+		return "sk_live_" + g.mixed(alnum, 24)
+	case "anthropic":
+		return "sk-ant-" + "api03-" + g.mixed(alnum+"_-", 92) + "xAA"
+	case "openai":
+		return "sk-" + g.mixed(alnum, 20) + "T3Blbk" + "FJ" + g.mixed(alnum, 20)
+	case "gcp":
+		return "AIza" + g.mixed(alnum+"-_", 34) + "x"
+	case "npm":
+		return "npm_" + g.mixed(alnum, 36)
+	case "pypi":
+		return "pypi-AgEIcHlwaS5vcmc" + g.mixed(alnum+"_-", 80)
+	case "jwt":
+		enc := base64.RawURLEncoding.EncodeToString
+		claims := fmt.Sprintf(`{"sub":"%s","name":"Build Bot","iat":17%s}`, g.from(digits, 10), g.from(digits, 8))
+		return enc([]byte(`{"alg":"HS256","typ":"JWT"}`)) + "." + enc([]byte(claims)) + "." + g.mixed(alnum+"_-", 42) + "k"
+	case "sendgrid":
+		return "SG." + g.mixed(alnum, 22) + "." + g.mixed(alnum, 43)
+	case "digitalocean":
+		return "dop_v1_" + g.from(hexDig, 64)
+	case "shopify":
+		return "shpat_" + g.from(hexDig, 32)
+	case "huggingface":
+		return "hf_" + g.from(lower+upper, 34)
+	case "vault":
+		return "hvs." + g.mixed(alnum, 94) + "q"
+	case "databricks":
+		return "dapi" + g.from(hexDig, 32)
+	case "telegram":
+		return g.from("123456789", 10) + ":A" + g.mixed(alnum, 34)
+	case "age":
+		return "AGE-SECRET" + "-KEY-1" + g.from("QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L", 58)
+	case "msv":
+		return "msv_" + g.mixed(alnum, 40)
+	case "uuid":
+		return g.from(hexDig, 8) + "-" + g.from(hexDig, 4) + "-4" + g.from(hexDig, 3) + "-a" + g.from(hexDig, 3) + "-" + g.from(hexDig, 12)
+	case "pw":
+		return g.mixed(alnum, 7) + g.pick("!", "#", "%", "&", "*", "?", "@") + g.mixed(alnum, 4)
+	case "pw_alnum":
+		return g.mixed(alnum, 14)
+	case "pw_url":
+		return g.mixed(alnum, 8) + g.pick("!", "*", "-", "~") + g.mixed(alnum, 4)
+	case "pw_weak":
+		return g.pick("Summer", "Winter", "Berlin", "Dragon", "Monday") + g.from(digits, 4) + g.pick("", "!")
+	case "passphrase":
+		return strings.Join([]string{g.pick("copper", "violet", "hollow"), g.pick("tractor", "lantern", "harbor"), g.pick("mostly", "seldom", "nearly"), g.pick("sings", "waits", "melts")}, "-")
+	case "b64key":
+		return g.mixed(b64Dig, 43) + "="
+	case "hex16", "hex32", "hex40", "hex64":
+		var n int
+		fmt.Sscanf(kind, "hex%d", &n)
+		return g.from(hexDig, n)
+	case "sha1":
+		return g.from(hexDig, 40)
+	case "sha12":
+		return g.from(hexDig, 12)
+	case "sha256":
+		return g.from(hexDig, 64)
+	case "md5":
+		return g.from(hexDig, 32)
+	case "b64_64", "b64_48", "b64_32":
+		var n int
+		fmt.Sscanf(kind, "b64_%d", &n)
+		return g.mixed(b64Dig, n)
+	case "shortid":
+		return g.mixed(alnum, 8)
+	case "docid":
+		return "1" + g.mixed(alnum+"_-", 43)
+	case "pem_rsa":
+		return g.pem("RSA ", "MIIEpAIBAAKCAQEA", 12)
+	case "pem_ec":
+		return g.pem("EC ", "MHcCAQEEI", 3)
+	}
+	return ""
+}
+
+func (g *generator) pem(label, head string, lines int) string {
+	out := "-----BEGIN " + label + "PRIVATE" + " KEY-----\n" + head + g.mixed(b64Dig, 64-len(head)) + "\n"
+	for range lines - 2 {
+		out += g.mixed(b64Dig, 64) + "\n"
+	}
+	return out + g.mixed(b64Dig, 43) + "=\n-----END " + label + "PRIVATE" + " KEY-----"
+}
+
+// base62 writes n in six characters, as GitHub's tokens end.
+func base62(n uint32) string {
+	b := []byte("000000")
+	for i := len(b) - 1; n > 0; i-- {
+		b[i] = (digits + upper + lower)[n%62]
+		n /= 62
+	}
+	return string(b)
+}
