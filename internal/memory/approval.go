@@ -1,10 +1,25 @@
 package memory
 
-import "bytes"
+import (
+	"bytes"
+	"unicode/utf8"
+)
 
-// approvalStems are the word stems that every phrase below holds one of. Text
-// without them, nearly all text, is done after these few searches.
-var approvalStems = [...]string{"permission", "allow", "approv", "confirm", "without asking", "auto-accept", "yolo", "authori", "允许", "批准", "确认", "授权", "有权", "跳过"}
+// approvalStems are the beginnings of words that every phrase below holds one of, by
+// their first byte in either case. Text without them, nearly all text, is done after
+// one pass.
+var approvalStems = [256][]string{
+	'p': {"permission", "preapprov"}, 'P': {"permission", "preapprov"},
+	'a': {"allow", "approv", "auto-accept", "autoapprov", "authori"}, 'A': {"allow", "approv", "auto-accept", "autoapprov", "authori"},
+	'b': {"bypassperm"}, 'B': {"bypassperm"},
+	'c': {"confirm"}, 'C': {"confirm"},
+	'w': {"without asking"}, 'W': {"without asking"},
+	'y': {"yolo"}, 'Y': {"yolo"},
+	0xe5: {"允许"},
+	0xe6: {"批准", "授权", "有权", "权限"},
+	0xe7: {"确认"},
+	0xe8: {"跳过"},
+}
 
 // approvalPhrases is what memories say that pass off as consent: switches of coding
 // clients that turn their questions off, and sentences that grant in advance. The
@@ -59,27 +74,12 @@ var approvalPhrases = [...]string{
 
 // grantsApproval returns the first line with a phrase that grants permissions, or 0.
 func grantsApproval(content []byte) int {
-	var small [4096]byte
-	lower := small[:0]
-	if len(content) > len(small) {
-		lower = make([]byte, 0, len(content))
-	}
-	lower = lower[:len(content)]
-	for i, c := range content {
-		if 'A' <= c && c <= 'Z' {
-			c |= 0x20
-		}
-		lower[i] = c
-	}
-	stem := false
-	for _, s := range approvalStems {
-		if bytes.Contains(lower, []byte(s)) {
-			stem = true
-			break
-		}
-	}
-	if !stem {
+	if !hasApprovalStem(content) {
 		return 0
+	}
+	lower := make([]byte, len(content))
+	for i, c := range content {
+		lower[i] = lowerASCII(c)
 	}
 	first := -1
 	for _, p := range approvalPhrases {
@@ -91,4 +91,40 @@ func grantsApproval(content []byte) int {
 		return 0
 	}
 	return lineAt(content, first)
+}
+
+func hasApprovalStem(content []byte) bool {
+	for i, c := range content {
+		stems := approvalStems[c]
+		if len(stems) == 0 || c < utf8.RuneSelf && i > 0 && isASCIILetter(content[i-1]) {
+			continue
+		}
+		for _, stem := range stems {
+			if hasPrefixFold(content[i:], stem) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// hasPrefixFold reports whether b begins with prefix, which is in lower case,
+// whatever the case of b's ASCII letters.
+func hasPrefixFold(b []byte, prefix string) bool {
+	if len(b) < len(prefix) {
+		return false
+	}
+	for i := 1; i < len(prefix); i++ { // the caller has looked at the first byte
+		if lowerASCII(b[i]) != prefix[i] {
+			return false
+		}
+	}
+	return true
+}
+
+func lowerASCII(c byte) byte {
+	if 'A' <= c && c <= 'Z' {
+		return c | 0x20
+	}
+	return c
 }
