@@ -1,0 +1,219 @@
+package authn
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/memsvc/memsvc/internal/memory"
+)
+
+// Identity is who a credential stands for, as the directory of tokens keeps it.
+type Identity struct {
+	ID      string
+	Name    string
+	Hash    string
+	Team    memory.Team    // "" reaches the whole hub
+	Project memory.Project // "" reaches the whole team
+	Role    string
+	Expire  time.Time // zero = never
+	Revoked bool
+}
+
+// Directory finds tokens by their hash. An unknown one is an ErrNotFound.
+type Directory interface {
+	TokenByHash(ctx context.Context, hash string) (Identity, error)
+}
+
+// cacheFor is how long an answer of the directory is believed: how late another
+// replica may notice a revocation.
+const cacheFor = 5 * time.Second
+
+// maxCached bounds the cache of identities.
+const maxCached = 10_000
+
+// Options configures an Authenticator. The zero value of each field is its default.
+type Options struct {
+	Now func() time.Time // nil: time.Now
+	// RecheckEvery is how often the credential of an open stream is looked at again;
+	// 0 is 3 s. With the cache it must stay below 10 s (SPEC 4.5).
+	RecheckEvery time.Duration
+	// RatePerSecond and Burst bound the calls of one credential; 0 is 500 and 1,000,
+	// a negative rate is no bound.
+	RatePerSecond float64
+	Burst         int
+}
+
+// Authenticator checks bearer tokens. It is safe for concurrent use.
+type Authenticator struct {
+	dir   Directory
+	opts  Options
+	rates *rates
+
+	mu    sync.Mutex // guards what follows
+	cache map[string]cached
+	ended map[string]chan struct{} // open streams by token id; closed on revocation
+}
+
+type cached struct {
+	id    Identity
+	err   error // ErrUnauthenticated for an unknown token
+	until time.Time
+}
+
+// New returns an authenticator over a directory of tokens.
+func New(dir Directory, opts Options) *Authenticator {
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	if opts.RecheckEvery <= 0 {
+		opts.RecheckEvery = 3 * time.Second
+	}
+	if opts.RatePerSecond == 0 {
+		opts.RatePerSecond, opts.Burst = 500, 1000
+	}
+	return &Authenticator{
+		dir: dir, opts: opts, rates: newRates(opts.RatePerSecond, opts.Burst),
+		cache: map[string]cached{}, ended: map[string]chan struct{}{},
+	}
+}
+
+// unauthenticated is the one answer to every credential that does not hold: unknown,
+// malformed, revoked and expired tokens are not told apart.
+func unauthenticated() error {
+	return &memory.Error{
+		Reason:  memory.ReasonUnauthenticated,
+		Message: "no valid credential; send \"authorization: Bearer msv_…\" with a token that is neither expired nor revoked",
+	}
+}
+
+// Authenticate returns who the value of an authorization header stands for. The
+// error is an ErrUnauthenticated, or the directory's trouble.
+func (a *Authenticator) Authenticate(ctx context.Context, header string) (Identity, error) {
+	scheme, text, ok := strings.Cut(header, " ")
+	if !ok || !strings.EqualFold(scheme, "bearer") || !WellFormed(text) {
+		return Identity{}, unauthenticated()
+	}
+	return a.byHash(ctx, Hash(text))
+}
+
+func (a *Authenticator) byHash(ctx context.Context, hash string) (Identity, error) {
+	now := a.opts.Now()
+	a.mu.Lock()
+	c, ok := a.cache[hash]
+	a.mu.Unlock()
+	if !ok || !now.Before(c.until) {
+		id, err := a.dir.TokenByHash(ctx, hash)
+		switch {
+		case errors.Is(err, memory.ErrNotFound):
+			err = unauthenticated()
+		case err != nil:
+			return Identity{}, err
+		case subtle.ConstantTimeCompare([]byte(id.Hash), []byte(hash)) != 1:
+			err = unauthenticated()
+		}
+		c = cached{id, err, now.Add(cacheFor)}
+		a.remember(hash, c)
+	}
+	if c.err != nil {
+		return Identity{}, c.err
+	}
+	if c.id.Revoked || (!c.id.Expire.IsZero() && !now.Before(c.id.Expire)) {
+		return Identity{}, unauthenticated()
+	}
+	return c.id, nil
+}
+
+func (a *Authenticator) remember(hash string, c cached) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.cache) >= maxCached {
+		// Guesses must not push out those who have a token, so the unknown go first.
+		for h, old := range a.cache {
+			if old.err != nil {
+				delete(a.cache, h)
+			}
+		}
+		if len(a.cache) >= maxCached {
+			clear(a.cache)
+		}
+	}
+	a.cache[hash] = c
+}
+
+// Allow takes one call from the credential's budget. The error is an ErrRateLimited
+// that says when to try again.
+func (a *Authenticator) Allow(id Identity) error { return a.rates.allow(id.ID, a.opts.Now()) }
+
+// Revoked forgets what is believed of the token and ends its open streams at once.
+func (a *Authenticator) Revoked(tokenID string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for h, c := range a.cache {
+		if c.id.ID == tokenID {
+			delete(a.cache, h)
+		}
+	}
+	if ended, ok := a.ended[tokenID]; ok {
+		close(ended)
+		delete(a.ended, tokenID)
+	}
+}
+
+// endedBy returns the channel that closes when the token is revoked here.
+func (a *Authenticator) endedBy(tokenID string) <-chan struct{} {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	ended, ok := a.ended[tokenID]
+	if !ok {
+		ended = make(chan struct{})
+		a.ended[tokenID] = ended
+	}
+	return ended
+}
+
+// Hold returns a context that ends, with an ErrUnauthenticated as its cause, when
+// the identity's credential stops holding: at once on a revocation here, within
+// seconds on one elsewhere, and at its expiry. stop gives it back.
+func (a *Authenticator) Hold(ctx context.Context, id Identity) (held context.Context, stop func()) {
+	held, cancel := context.WithCancelCause(ctx)
+	ended := a.endedBy(id.ID)
+	check := func() bool {
+		_, err := a.byHash(held, id.Hash)
+		if errors.Is(err, memory.ErrUnauthenticated) {
+			cancel(unauthenticated())
+			return false
+		}
+		return true // the directory's trouble ends no stream
+	}
+	// A revocation between authentication and here closed an older channel.
+	if !check() {
+		return held, func() {}
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(a.opts.RecheckEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-held.Done():
+				return
+			case <-ended:
+				cancel(unauthenticated())
+				return
+			case <-tick.C:
+				if !check() {
+					return
+				}
+			}
+		}
+	}()
+	return held, func() {
+		cancel(nil)
+		<-done
+	}
+}

@@ -1,0 +1,127 @@
+package service
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/memsvc/memsvc/internal/memory"
+)
+
+// AgentInfo is what an agent says of itself.
+type AgentInfo struct {
+	ID      string
+	Machine string
+	Version string
+}
+
+// Agent is an agent as the hub has seen it since it was started.
+type Agent struct {
+	AgentInfo
+	Principal string
+	Team      memory.Team
+	Projects  []string // watched by its newest stream
+	Connected bool
+	LastSeen  time.Time
+}
+
+// registry remembers who watches. It is bounded: who was seen longest ago goes.
+type registry struct {
+	most int
+
+	mu   sync.Mutex // guards what follows
+	seen map[agentKey]*agentEntry
+}
+
+type agentKey struct{ principal, id string }
+
+type agentEntry struct {
+	Agent
+	streams int
+}
+
+func newRegistry(most int) *registry {
+	return &registry{most: most, seen: map[agentKey]*agentEntry{}}
+}
+
+// enter notes an open stream and returns what notes its end.
+func (r *registry) enter(p Principal, info AgentInfo, projects []string, now func() time.Time) (leave func()) {
+	if info.ID == "" {
+		return func() {} // curl and the like are no agents
+	}
+	at := agentKey{p.Name, info.ID}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e, ok := r.seen[at]
+	if !ok {
+		if len(r.seen) >= r.most {
+			r.evictLocked()
+		}
+		e = &agentEntry{}
+		r.seen[at] = e
+	}
+	e.Agent = Agent{AgentInfo: info, Principal: p.Name, Team: p.Team, Projects: projects, LastSeen: now()}
+	e.streams++
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		e.streams--
+		e.LastSeen = now()
+	}
+}
+
+// evictLocked drops a tenth of the entries, those seen longest ago, so that the
+// search for them is seldom.
+func (r *registry) evictLocked() {
+	keys := make([]agentKey, 0, len(r.seen))
+	for k := range r.seen {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(a, b agentKey) int { return r.seen[a].LastSeen.Compare(r.seen[b].LastSeen) })
+	for _, k := range keys[:len(keys)/10+1] {
+		delete(r.seen, k)
+	}
+}
+
+// list returns who belongs to the team ("" = all), last seen first.
+func (r *registry) list(team memory.Team, now time.Time) []Agent {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := make([]Agent, 0, len(r.seen))
+	for _, e := range r.seen {
+		if team != "" && e.Team != team {
+			continue
+		}
+		a := e.Agent
+		if e.streams > 0 {
+			a.Connected, a.LastSeen = true, now
+		}
+		out = append(out, a)
+	}
+	slices.SortFunc(out, func(a, b Agent) int {
+		return cmp.Or(b.LastSeen.Compare(a.LastSeen), cmp.Compare(a.Principal, b.Principal), cmp.Compare(a.ID, b.ID))
+	})
+	return out
+}
+
+// Agents lists the agents seen since the hub was started, last seen first.
+func (s *Service) Agents(ctx context.Context, c Call, team memory.Team, page Page) ([]Agent, string, error) {
+	team, err := s.adminScope(c.Principal, team)
+	if err != nil {
+		return nil, "", s.refused(ctx, c, team, "agent.list", "agents", err)
+	}
+	var at struct{ Skip int }
+	if err := page.decode(&at); err != nil {
+		return nil, "", err
+	}
+	all := s.agents.list(team, s.Now())
+	all = all[min(max(at.Skip, 0), len(all)):]
+	n := page.size(100, 1000)
+	if len(all) <= n {
+		return all, "", nil
+	}
+	at.Skip += n
+	return all[:n], encodePage(at), nil
+}

@@ -1,0 +1,118 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/memsvc/memsvc/internal/hub/store"
+	"github.com/memsvc/memsvc/internal/memory"
+)
+
+// maxDetailBytes bounds the detail of an audit event.
+const maxDetailBytes = 2048
+
+// Call is who asks, under which request id.
+type Call struct {
+	Principal Principal
+	RequestID string
+}
+
+// audit writes one event. An admin act whose event cannot be written fails: what
+// is not on record did not happen.
+func (s *Service) audit(ctx context.Context, c Call, team memory.Team, action, subject, detail string) error {
+	if len(detail) > maxDetailBytes {
+		detail = strings.ToValidUTF8(detail[:maxDetailBytes], "") + "…"
+	}
+	return s.Backend.AppendAudit(ctx, store.AuditEvent{
+		Time: s.Now(), Team: team, Principal: c.Principal.Name, Action: action,
+		Subject: subject, Detail: detail, RequestID: c.RequestID,
+	})
+}
+
+// refused puts a refusal on record and returns err. Refusals are answers of the
+// border: permission, guard, paths, content, quota. A lost precondition, an unknown
+// memory and the like are ordinary.
+func (s *Service) refused(ctx context.Context, c Call, team memory.Team, action, subject string, err error) error {
+	var e *memory.Error
+	if !errors.As(err, &e) || !isRefusal(e.Reason) {
+		return err
+	}
+	if !c.Principal.reachesTeam(team) {
+		// The stranger's act is on the record of the stranger's team, so that its
+		// admins see it; the subject's team may not even exist.
+		team = c.Principal.Team
+	}
+	if werr := s.audit(context.WithoutCancel(ctx), c, team, action+".refused", cut(subject, 512), detailOf(e)); werr != nil {
+		s.Observer.AuditLost()
+		s.Logger.Error("audit: event not written", "action", action+".refused", "reason", string(e.Reason), "request_id", c.RequestID, "error", werr.Error())
+	}
+	return err
+}
+
+func isRefusal(r memory.Reason) bool {
+	switch r {
+	case memory.ReasonPermissionDenied, memory.ReasonSecretDetected, memory.ReasonInvalidPath,
+		memory.ReasonInvalidContent, memory.ReasonTypeNotShared, memory.ReasonMemoryTooLarge,
+		memory.ReasonPathCollision, memory.ReasonQuotaExceeded, memory.ReasonCommitTooLarge,
+		memory.ReasonRedacted, memory.ReasonNotFound:
+		return true
+	}
+	return false
+}
+
+// detailOf names reason, rules and fingerprints; no text of the caller's.
+func detailOf(e *memory.Error) string {
+	parts := []string{string(e.Reason)}
+	for i, v := range e.Violations {
+		if i == 10 {
+			parts = append(parts, "…")
+			break
+		}
+		p := v.Rule
+		if v.Fingerprint != "" {
+			p += " " + v.Fingerprint
+		}
+		parts = append(parts, p)
+	}
+	return strings.Join(parts, "; ")
+}
+
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "") + "…"
+}
+
+// AuditEvents lists the audit log, newest first, and the token of the next page.
+// team "" is all that the caller may see.
+func (s *Service) AuditEvents(ctx context.Context, c Call, team memory.Team, page Page) ([]store.AuditEvent, string, error) {
+	team, err := s.adminScope(c.Principal, team)
+	if err != nil {
+		return nil, "", s.refused(ctx, c, team, "audit.list", "audit log", err)
+	}
+	var at struct{ Before int64 }
+	if err := page.decode(&at); err != nil {
+		return nil, "", err
+	}
+	limit := page.size(100, 1000)
+	events, err := s.Backend.AuditEvents(ctx, team, at.Before, limit)
+	if err != nil || len(events) < limit {
+		return events, "", err
+	}
+	at.Before = events[len(events)-1].ID
+	return events, encodePage(at), nil
+}
+
+// adminScope returns the team whose administration the caller asks for: its own
+// when it names none, or "" for a hub admin.
+func (s *Service) adminScope(p Principal, team memory.Team) (memory.Team, error) {
+	if team == "" {
+		team = p.Team
+	}
+	if team == "" {
+		return "", p.mayHub()
+	}
+	return team, p.mayTeam(team, Admin)
+}

@@ -1,0 +1,176 @@
+package service
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/memsvc/memsvc/internal/memory"
+)
+
+// Conflict is two edits that could not be merged. The hub's text stands in its
+// place; Theirs is the one that lost its place.
+type Conflict struct {
+	ID         string        `json:"id"`
+	Path       memory.Path   `json:"path"`
+	Theirs     []byte        `json:"theirs,omitempty"`
+	HubETag    memory.ETag   `json:"hub_etag,omitempty"`
+	BaseETag   memory.ETag   `json:"base_etag,omitempty"`
+	Author     memory.Author `json:"author"`
+	CreateTime time.Time     `json:"create_time"`
+}
+
+// settingConflicts holds the list of a project's open conflicts, without texts;
+// each text is a document of its own, so that a report rewrites a short list only.
+const (
+	settingConflicts      = "conflicts"
+	settingConflictPrefix = "conflict/"
+)
+
+type conflictText struct {
+	Theirs []byte `json:"theirs,omitempty"`
+}
+
+// ReportConflict keeps a conflict on the hub. Its text passes the same rules as a
+// commit's. Over the project's bound the oldest makes room. The same text at the
+// same path is one conflict, however often it is reported.
+func (s *Service) ReportConflict(ctx context.Context, c Call, key memory.ProjectKey, n Conflict) (Conflict, error) {
+	if err := c.Principal.mayProject(key, Writer); err != nil {
+		return Conflict{}, s.refused(ctx, c, key.Team, "conflict.report", key.String(), err)
+	}
+	if _, err := s.Backend.Project(ctx, key); err != nil {
+		return Conflict{}, hide(key, err)
+	}
+	team, err := s.teamSettings(ctx, key.Team)
+	if err != nil {
+		return Conflict{}, err
+	}
+	change := memory.Change{Path: n.Path, Kind: memory.Put, Content: n.Theirs}
+	if err := s.judge(ctx, key.Team, team, []memory.Change{change}); err != nil {
+		return Conflict{}, s.refused(ctx, c, key.Team, "conflict.report", key.MemoryName(n.Path), err)
+	}
+	var random [8]byte
+	if _, err := rand.Read(random[:]); err != nil {
+		return Conflict{}, err
+	}
+	n.ID = hex.EncodeToString(random[:])
+	n.Author.Principal, n.CreateTime = c.Principal.Name, s.Now()
+	scope, etag := key.String(), memory.ETagOf(n.Theirs)
+	if err := save(ctx, s.settings, scope, settingConflictPrefix+n.ID, conflictText{n.Theirs}, 0); err != nil {
+		return Conflict{}, err
+	}
+	var dropped []string
+	kept := n
+	_, _, err = update(ctx, s.settings, scope, settingConflicts, []listedConflict(nil), func(list *[]listedConflict) error {
+		dropped = nil
+		for _, have := range *list {
+			if have.Path == n.Path && have.ETag == etag {
+				kept = have.Conflict
+				kept.Theirs = n.Theirs
+				dropped = []string{n.ID}
+				return errUnchanged
+			}
+		}
+		short := n
+		short.Theirs = nil
+		next := append(slices.Clone(*list), listedConflict{short, etag})
+		if over := len(next) - s.Limits.Conflicts; over > 0 {
+			for _, old := range next[:over] {
+				dropped = append(dropped, old.ID)
+			}
+			next = next[over:]
+		}
+		*list = next
+		return nil
+	})
+	if err != nil {
+		return Conflict{}, err
+	}
+	return kept, s.dropConflictTexts(ctx, scope, dropped)
+}
+
+type listedConflict struct {
+	Conflict
+	ETag memory.ETag `json:"etag"`
+}
+
+func (s *Service) dropConflictTexts(ctx context.Context, scope string, ids []string) error {
+	for _, id := range ids {
+		_, _, err := update(ctx, s.settings, scope, settingConflictPrefix+id, conflictText{}, func(t *conflictText) error {
+			t.Theirs = nil
+			return nil
+		})
+		s.settings.forget(scope, settingConflictPrefix+id)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Conflicts lists the open conflicts of a project, oldest first, texts included.
+func (s *Service) Conflicts(ctx context.Context, c Call, key memory.ProjectKey, page Page) ([]Conflict, string, error) {
+	if err := c.Principal.mayProject(key, Reader); err != nil {
+		return nil, "", s.refused(ctx, c, key.Team, "conflict.list", key.String(), err)
+	}
+	if _, err := s.Backend.Project(ctx, key); err != nil {
+		return nil, "", hide(key, err)
+	}
+	scope := key.String()
+	list, _, err := loadFresh(ctx, s.settings, scope, settingConflicts, []listedConflict(nil))
+	if err != nil {
+		return nil, "", err
+	}
+	var at struct{ After string }
+	if err := page.decode(&at); err != nil {
+		return nil, "", err
+	}
+	if i := slices.IndexFunc(list, func(l listedConflict) bool { return l.ID == at.After }); i >= 0 {
+		list = list[i+1:]
+	}
+	size, bytes := page.size(50, 500), 0
+	var out []Conflict
+	for _, l := range list {
+		if len(out) == size {
+			return out, encodePage(at), nil
+		}
+		text, _, err := loadFresh(ctx, s.settings, scope, settingConflictPrefix+l.ID, conflictText{})
+		s.settings.forget(scope, settingConflictPrefix+l.ID) // texts are large; not worth keeping
+		if err != nil {
+			return nil, "", err
+		}
+		if bytes += len(text.Theirs); bytes > maxAnswerBytes && len(out) > 0 {
+			return out, encodePage(at), nil
+		}
+		l.Theirs = text.Theirs
+		out = append(out, l.Conflict)
+		at.After = l.ID
+	}
+	return out, "", nil
+}
+
+// ResolveConflict closes a conflict; any writer of the project may.
+func (s *Service) ResolveConflict(ctx context.Context, c Call, key memory.ProjectKey, id string) error {
+	if err := c.Principal.mayProject(key, Writer); err != nil {
+		return s.refused(ctx, c, key.Team, "conflict.resolve", key.String(), err)
+	}
+	if _, err := s.Backend.Project(ctx, key); err != nil {
+		return hide(key, err)
+	}
+	scope := key.String()
+	_, _, err := update(ctx, s.settings, scope, settingConflicts, []listedConflict(nil), func(list *[]listedConflict) error {
+		i := slices.IndexFunc(*list, func(l listedConflict) bool { return l.ID == id })
+		if i < 0 {
+			return &memory.Error{Reason: memory.ReasonNotFound, Message: fmt.Sprintf("%s/conflicts/%.64s: no such open conflict", key, id)}
+		}
+		*list = slices.Delete(slices.Clone(*list), i, i+1)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return s.dropConflictTexts(ctx, scope, []string{id})
+}

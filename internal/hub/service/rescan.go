@@ -1,0 +1,210 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/memsvc/memsvc/internal/hub/store"
+	"github.com/memsvc/memsvc/internal/memory"
+)
+
+// requestRescan asks for the team's stored texts to be judged again. When so many
+// teams wait that there is no room, the hub's next start does it: the rules' version
+// on record tells.
+func (s *Service) requestRescan(team memory.Team) {
+	select {
+	case s.rescans <- team:
+	default:
+	}
+}
+
+// rescanLoop judges the teams whose rules changed while the hub was away, then
+// those it is asked for.
+func (s *Service) rescanLoop(ctx context.Context) {
+	if err := s.rescanOutdated(ctx); err != nil && ctx.Err() == nil {
+		s.Logger.Error("guard: stored texts not judged again", "error", err.Error())
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case team := <-s.rescans:
+			if err := s.rescan(ctx, team); err != nil && ctx.Err() == nil {
+				s.Logger.Error("guard: stored texts not judged again", "team", string(team), "error", err.Error())
+			}
+		}
+	}
+}
+
+// ruleRecord is what the texts of a team were last judged by.
+type ruleRecord struct {
+	Version string `json:"version"`
+	Policy  int64  `json:"policy"`
+}
+
+func (s *Service) rescanOutdated(ctx context.Context) error {
+	teams, err := s.teams(ctx)
+	if err != nil {
+		return err
+	}
+	for _, team := range teams {
+		p, err := s.policy(ctx, team)
+		if err != nil {
+			return err
+		}
+		have, version, err := load(ctx, s.settings, string(team), settingRules, ruleRecord{})
+		if err != nil {
+			return err
+		}
+		if version == 0 && len(p.RulesTOML) == 0 {
+			// Nothing was ever judged by other rules. Compiling the guard only to
+			// learn its version can wait for the first commit.
+			if keys, err := s.Backend.Projects(ctx, team); err != nil || len(keys) == 0 {
+				continue
+			}
+		}
+		now, err := s.Guard.RulesVersion(p)
+		if err != nil {
+			return err
+		}
+		if have.Version == now && have.Policy == p.Version {
+			continue
+		}
+		if err := s.rescan(ctx, team); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rescan judges every stored version of the team's memories. What it finds is on
+// the audit log and counted, and still served until someone redacts it (ruling 13.15).
+func (s *Service) rescan(ctx context.Context, team memory.Team) error {
+	p, err := s.policy(ctx, team)
+	if err != nil {
+		return err
+	}
+	rules, err := s.Guard.RulesVersion(p)
+	if err != nil {
+		return err
+	}
+	keys, err := s.Backend.Projects(ctx, team)
+	if err != nil {
+		return err
+	}
+	hits := 0
+	for _, key := range keys {
+		n, err := s.rescanProject(ctx, p, key)
+		if err != nil {
+			return fmt.Errorf("%s: %w", key, err)
+		}
+		hits += n
+	}
+	s.Observer.RescanHits(team, hits)
+	_, _, err = update(ctx, s.settings, string(team), settingRules, ruleRecord{}, func(r *ruleRecord) error {
+		*r = ruleRecord{rules, p.Version}
+		return nil
+	})
+	return err
+}
+
+func (s *Service) rescanProject(ctx context.Context, p Policy, key memory.ProjectKey) (hits int, err error) {
+	info, err := s.Backend.Project(ctx, key)
+	if err != nil {
+		return 0, err
+	}
+	judged := map[memory.ETag]bool{}
+	look := func(path memory.Path, etag memory.ETag, content []byte, revision memory.Revision) error {
+		if etag == "" || content == nil || judged[etag] {
+			return nil
+		}
+		judged[etag] = true
+		found, err := s.Guard.Scan(p, string(path), content)
+		if err != nil {
+			return err
+		}
+		for _, f := range found {
+			hits++
+			detail := fmt.Sprintf("revision %d line %d %s %s; served until redacted", revision, f.Line, f.Rule, f.Fingerprint)
+			system := Call{Principal: Principal{Name: "hub", Role: Admin}}
+			if err := s.audit(ctx, system, key.Team, "guard.rescan.hit", key.MemoryName(path), detail); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for after := info.Oldest - 1; after < info.Head.Revision; {
+		commits, err := s.Backend.Changes(ctx, key, after, 100, maxAnswerBytes)
+		if err != nil {
+			return hits, err
+		}
+		if len(commits) == 0 {
+			break
+		}
+		for i := range commits {
+			for _, ch := range commits[i].Changes {
+				if err := look(ch.Path, ch.ETag, ch.Content, commits[i].Revision); err != nil {
+					return hits, err
+				}
+			}
+		}
+		after = commits[len(commits)-1].Revision
+	}
+	// Living memories older than what history keeps.
+	for at := memory.Path(""); ; {
+		page, err := s.Backend.List(ctx, key, store.ListOptions{After: at, Limit: 30, Content: true})
+		if err != nil || len(page) == 0 {
+			return hits, err
+		}
+		for _, m := range page {
+			if err := look(m.Path, m.ETag, m.Content, m.Revision); err != nil {
+				return hits, err
+			}
+		}
+		at = page[len(page)-1].Path
+	}
+}
+
+// retainEvery is how often retention is enforced.
+const retainEvery = time.Hour
+
+// retain forgets old versions, project by project, until ctx ends.
+func (s *Service) retain(ctx context.Context) {
+	ticker := time.NewTicker(retainEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			if err := s.Compact(ctx); err != nil && ctx.Err() == nil {
+				s.Logger.Error("retention: not enforced", "error", err.Error())
+			}
+		}
+	}
+}
+
+// Compact enforces retention once on every project.
+func (s *Service) Compact(ctx context.Context) error {
+	keys, err := s.Backend.Projects(ctx, "")
+	if err != nil {
+		return err
+	}
+	for _, key := range keys {
+		t, err := s.teamSettings(ctx, key.Team)
+		if err != nil {
+			return err
+		}
+		keep := s.Limits.Retention
+		if t.Retention > 0 {
+			keep = t.Retention
+		}
+		res, err := s.Backend.Compact(ctx, key, s.Now().Add(-keep))
+		if err != nil {
+			return fmt.Errorf("%s: %w", key, err)
+		}
+		s.Observer.Compacted(res.Versions, res.Commits, res.Bytes)
+	}
+	return nil
+}

@@ -1,0 +1,133 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/memsvc/memsvc/internal/hub/changefeed"
+	"github.com/memsvc/memsvc/internal/hub/store"
+	"github.com/memsvc/memsvc/internal/memory"
+)
+
+// Guard is the secret guard as the hub needs it. It fails closed: an error means
+// that the text was not judged and must not be stored.
+type Guard interface {
+	// Scan judges a text under the team's policy.
+	Scan(p Policy, path string, content []byte) ([]Finding, error)
+	// RulesVersion names the rules that p leads to; it changes when they change.
+	RulesVersion(p Policy) (string, error)
+}
+
+// Finding is a hit of the guard; it never carries the secret.
+type Finding struct {
+	Path        string
+	Line        int
+	Rule        string
+	Description string
+	Fingerprint string
+}
+
+// Observer is told what is worth counting. Its labels are bounded: outcomes are
+// reasons, rules are the guard's and the domain's.
+type Observer interface {
+	Commit(outcome string)                          // "created", "unchanged", "valid", or a reason
+	Refused(rule string)                            // one violation of a refused commit
+	Delivered(lag time.Duration)                    // from commit to the watcher's stream
+	AuditLost()                                     // an event that could not be written
+	RescanHits(team memory.Team, hits int)          // stored texts that the present rules refuse
+	Compacted(versions, commits int64, bytes int64) // what retention removed
+}
+
+// Limits are the hub's defaults; a team's settings may say otherwise.
+type Limits struct {
+	Quota     store.Quota
+	Retention time.Duration
+	// Conflicts bounds the conflicts kept of one project; 0 is 200.
+	Conflicts int
+	// Agents bounds the list of agents; 0 is 10,000.
+	Agents int
+	// Watchers bounds the open watches; 0 is no bound.
+	Watchers int
+}
+
+// Config is what a Service is made of.
+type Config struct {
+	Backend  store.Backend
+	Feed     *changefeed.Feed
+	Guard    Guard
+	Observer Observer
+	Logger   *slog.Logger
+	Now      func() time.Time // UTC
+	// MintToken returns a new credential: its text, its id and the hash to keep.
+	MintToken func() (text, id, hash string, err error)
+	// Revoked is told the id of a token that was revoked.
+	Revoked func(tokenID string)
+	Limits  Limits
+}
+
+// Service is the hub's behaviour. Its methods are safe for concurrent use. Every
+// error is a *memory.Error, a context's end, or an internal cause for the log.
+type Service struct {
+	Config
+	settings *settingsCache
+	agents   *registry
+	search   *searchIndexes
+
+	rescans chan memory.Team // teams whose stored texts are to be judged again
+}
+
+// New returns a service. Run does its background work.
+func New(c Config) *Service {
+	if c.Limits.Quota.Files == 0 {
+		c.Limits.Quota.Files = memory.MaxProjectFiles
+	}
+	if c.Limits.Quota.Bytes == 0 {
+		c.Limits.Quota.Bytes = memory.MaxProjectBytes
+	}
+	if c.Limits.Retention == 0 {
+		c.Limits.Retention = memory.Retention
+	}
+	if c.Limits.Conflicts == 0 {
+		c.Limits.Conflicts = 200
+	}
+	if c.Limits.Agents == 0 {
+		c.Limits.Agents = 10_000
+	}
+	if c.Revoked == nil {
+		c.Revoked = func(string) {}
+	}
+	return &Service{
+		Config:   c,
+		settings: newSettingsCache(c.Backend, c.Now),
+		agents:   newRegistry(c.Limits.Agents),
+		search:   newSearchIndexes(),
+		rescans:  make(chan memory.Team, 1024),
+	}
+}
+
+// Run enforces retention and judges stored texts again when rules have changed,
+// until ctx ends.
+func (s *Service) Run(ctx context.Context) {
+	var wg sync.WaitGroup
+	wg.Go(func() { s.retain(ctx) })
+	wg.Go(func() { s.rescanLoop(ctx) })
+	wg.Wait()
+}
+
+// Ready reports whether the store answers.
+func (s *Service) Ready(ctx context.Context) error {
+	_, err := s.Backend.Epoch(ctx)
+	return err
+}
+
+// hide turns the store's answer about a project that does not exist into the one
+// that all callers get.
+func hide(key memory.ProjectKey, err error) error {
+	if errors.Is(err, memory.ErrNotFound) {
+		return noProject(key)
+	}
+	return err
+}
