@@ -15,7 +15,7 @@ import (
 func (c *Client) CreateProject(ctx context.Context, key memory.ProjectKey) (ProjectInfo, error) {
 	var out ProjectInfo
 	err := c.call(ctx, c.short(), func(ctx context.Context) error {
-		res, err := c.admin.CreateProject(ctx, &memsvcv1.CreateProjectRequest{Parent: "teams/" + string(key.Team), ProjectId: string(key.Project)})
+		res, err := c.admin().CreateProject(ctx, &memsvcv1.CreateProjectRequest{Parent: "teams/" + string(key.Team), ProjectId: string(key.Project)})
 		if err != nil {
 			return err
 		}
@@ -32,7 +32,7 @@ func (c *Client) Projects(ctx context.Context, team memory.Team) ([]ProjectInfo,
 	for {
 		var res *memsvcv1.ListProjectsResponse
 		err := c.call(ctx, c.short(), func(ctx context.Context) (err error) {
-			res, err = c.admin.ListProjects(ctx, req)
+			res, err = c.admin().ListProjects(ctx, req)
 			return err
 		})
 		if err != nil {
@@ -54,7 +54,7 @@ func (c *Client) Projects(ctx context.Context, team memory.Team) ([]ProjectInfo,
 // PurgeProject removes a project with its whole history, for ever.
 func (c *Client) PurgeProject(ctx context.Context, key memory.ProjectKey) error {
 	return c.attempt(ctx, c.long(), func(ctx context.Context) error {
-		_, err := c.admin.PurgeProject(ctx, &memsvcv1.PurgeProjectRequest{Name: key.String()})
+		_, err := c.admin().PurgeProject(ctx, &memsvcv1.PurgeProjectRequest{Name: key.String()})
 		return err
 	})
 }
@@ -137,7 +137,7 @@ func (c *Client) CreateToken(ctx context.Context, t NewToken) (Token, string, er
 	var out Token
 	var secret string
 	err = c.attempt(ctx, c.short(), func(ctx context.Context) error {
-		res, err := c.admin.CreateToken(ctx, req)
+		res, err := c.admin().CreateToken(ctx, req)
 		if err != nil {
 			return err
 		}
@@ -155,7 +155,7 @@ func (c *Client) Tokens(ctx context.Context, team memory.Team) ([]Token, error) 
 	for {
 		var res *memsvcv1.ListTokensResponse
 		err := c.call(ctx, c.short(), func(ctx context.Context) (err error) {
-			res, err = c.admin.ListTokens(ctx, req)
+			res, err = c.admin().ListTokens(ctx, req)
 			return err
 		})
 		if err != nil {
@@ -177,7 +177,7 @@ func (c *Client) Tokens(ctx context.Context, team memory.Team) ([]Token, error) 
 // RevokeToken revokes a token at once.
 func (c *Client) RevokeToken(ctx context.Context, id string) error {
 	return c.call(ctx, c.short(), func(ctx context.Context) error {
-		_, err := c.admin.RevokeToken(ctx, &memsvcv1.RevokeTokenRequest{TokenId: id})
+		_, err := c.admin().RevokeToken(ctx, &memsvcv1.RevokeTokenRequest{TokenId: id})
 		return err
 	})
 }

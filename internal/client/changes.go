@@ -51,7 +51,7 @@ func (c *Client) Changes(ctx context.Context, key memory.ProjectKey, after memor
 func (c *Client) readPage(ctx context.Context, key memory.ProjectKey, after memory.Cursor, page *ChangePage) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s, err := c.api.WatchMemories(ctx, &memsvcv1.WatchMemoriesRequest{
+	s, err := c.api().WatchMemories(ctx, &memsvcv1.WatchMemoriesRequest{
 		Projects: []*memsvcv1.WatchedProject{{Project: key.String(), Cursor: wire.CursorToProto(after)}},
 	})
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -22,10 +23,12 @@ import (
 type Client struct {
 	opts   Options
 	token  *tokenSource
-	conn   *grpc.ClientConn
-	api    memsvcv1.MemoryServiceClient
-	admin  memsvcv1.AdminServiceClient
+	dial   func() (*grpc.ClientConn, error)
 	offset offsetFilter
+
+	mu     sync.Mutex // guards what follows
+	conn   *grpc.ClientConn
+	closed bool
 }
 
 // New returns a client. It does not connect yet: a hub that is away is no error
@@ -67,16 +70,43 @@ func New(opts Options) (*Client, error) {
 	} else if host, _, err := net.SplitHostPort(opts.Addr); err == nil && net.ParseIP(host) != nil {
 		target = "passthrough:///" + opts.Addr // an address needs no resolver
 	}
-	c.conn, err = grpc.NewClient(target, dial...)
-	if err != nil {
+	c.dial = func() (*grpc.ClientConn, error) { return grpc.NewClient(target, dial...) }
+	if c.conn, err = c.dial(); err != nil {
 		return nil, fmt.Errorf("hub %s: %w", opts.Addr, err)
 	}
-	c.api, c.admin = memsvcv1.NewMemoryServiceClient(c.conn), memsvcv1.NewAdminServiceClient(c.conn)
 	return c, nil
 }
 
 // Close ends the connection and every call on it.
-func (c *Client) Close() error { return c.conn.Close() }
+func (c *Client) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+	return c.conn.Close()
+}
+
+func (c *Client) cc() *grpc.ClientConn {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.conn
+}
+
+func (c *Client) api() memsvcv1.MemoryServiceClient  { return memsvcv1.NewMemoryServiceClient(c.cc()) }
+func (c *Client) admin() memsvcv1.AdminServiceClient { return memsvcv1.NewAdminServiceClient(c.cc()) }
+
+// renew leaves a connection on which nothing is heard although nothing says that it
+// is dead; calls on it fail as unreachable and are tried on the new one.
+func (c *Client) renew(old *grpc.ClientConn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed || c.conn != old {
+		return
+	}
+	if conn, err := c.dial(); err == nil {
+		c.conn = conn
+		_ = old.Close()
+	}
+}
 
 // Addr returns the hub's address as given.
 func (c *Client) Addr() string { return c.opts.Addr }

@@ -51,7 +51,7 @@ func (c *Client) Commit(ctx context.Context, r CommitRequest) (CommitResult, err
 	}
 	var out CommitResult
 	err := c.call(ctx, c.long(), func(ctx context.Context) error {
-		res, err := c.api.CommitChanges(ctx, req)
+		res, err := c.api().CommitChanges(ctx, req)
 		if err != nil {
 			return err
 		}
@@ -94,7 +94,7 @@ func (c *Client) Restore(ctx context.Context, r RestoreRequest) (CommitResult, e
 	}
 	var out CommitResult
 	err := c.call(ctx, c.long(), func(ctx context.Context) error {
-		res, err := c.api.RestoreMemories(ctx, req)
+		res, err := c.api().RestoreMemories(ctx, req)
 		if err != nil {
 			return err
 		}
@@ -112,7 +112,7 @@ func (c *Client) Log(ctx context.Context, key memory.ProjectKey, path memory.Pat
 	var out []memory.Commit
 	var next string
 	err := c.call(ctx, c.long(), func(ctx context.Context) error {
-		res, err := c.api.ListCommits(ctx, req)
+		res, err := c.api().ListCommits(ctx, req)
 		if err != nil {
 			return err
 		}

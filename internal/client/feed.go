@@ -266,7 +266,8 @@ func (f *Feed) stream(ctx context.Context, req *memsvcv1.WatchMemoriesRequest, c
 		}
 	})
 
-	s, err := f.c.api.WatchMemories(sctx, req)
+	conn := f.c.cc()
+	s, err := memsvcv1.NewMemoryServiceClient(conn).WatchMemories(sctx, req)
 	for err == nil {
 		var res *memsvcv1.WatchMemoriesResponse
 		if res, err = s.Recv(); err != nil {
@@ -285,6 +286,9 @@ func (f *Feed) stream(ctx context.Context, req *memsvcv1.WatchMemoriesRequest, c
 	}
 	if cause := context.Cause(sctx); cause != nil && ctx.Err() == nil {
 		err = cause
+	}
+	if errors.Is(err, errSilent) {
+		f.c.renew(conn)
 	}
 	return heard, f.c.domain(ctx, err)
 }

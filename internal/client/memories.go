@@ -38,7 +38,7 @@ func projectFromProto(p *memsvcv1.Project) (ProjectInfo, error) {
 func (c *Client) Project(ctx context.Context, key memory.ProjectKey, seen memory.Cursor) (ProjectInfo, error) {
 	var info ProjectInfo
 	err := c.call(ctx, c.short(), func(ctx context.Context) error {
-		res, err := c.api.GetProject(ctx, &memsvcv1.GetProjectRequest{Name: key.String(), Cursor: wire.CursorToProto(seen)})
+		res, err := c.api().GetProject(ctx, &memsvcv1.GetProjectRequest{Name: key.String(), Cursor: wire.CursorToProto(seen)})
 		if err != nil {
 			return err
 		}
@@ -79,7 +79,7 @@ func (c *Client) List(ctx context.Context, key memory.ProjectKey, opts ListOptio
 	for first := true; ; first = false {
 		var res *memsvcv1.ListMemoriesResponse
 		err := c.call(ctx, c.long(), func(ctx context.Context) (err error) {
-			res, err = c.api.ListMemories(ctx, req)
+			res, err = c.api().ListMemories(ctx, req)
 			return err
 		})
 		if err != nil {
@@ -121,7 +121,7 @@ func memoriesFromProto(in []*memsvcv1.Memory) ([]memory.Memory, error) {
 func (c *Client) Get(ctx context.Context, key memory.ProjectKey, path memory.Path, at memory.Revision) (memory.Memory, error) {
 	var out memory.Memory
 	err := c.call(ctx, c.short(), func(ctx context.Context) error {
-		res, err := c.api.GetMemory(ctx, &memsvcv1.GetMemoryRequest{Name: key.MemoryName(path), Revision: int64(at)})
+		res, err := c.api().GetMemory(ctx, &memsvcv1.GetMemoryRequest{Name: key.MemoryName(path), Revision: int64(at)})
 		if err != nil {
 			return err
 		}
@@ -154,7 +154,7 @@ func (c *Client) BatchGet(ctx context.Context, key memory.ProjectKey, paths []me
 	}
 	var out Batch
 	err := c.call(ctx, c.long(), func(ctx context.Context) error {
-		res, err := c.api.BatchGetMemories(ctx, req)
+		res, err := c.api().BatchGetMemories(ctx, req)
 		if err != nil {
 			return err
 		}
@@ -190,7 +190,7 @@ type Hit struct {
 func (c *Client) Search(ctx context.Context, key memory.ProjectKey, query string, limit int) ([]Hit, error) {
 	var out []Hit
 	err := c.call(ctx, c.short(), func(ctx context.Context) error {
-		res, err := c.api.SearchMemories(ctx, &memsvcv1.SearchMemoriesRequest{Parent: key.String(), Query: query, PageSize: int32(limit)})
+		res, err := c.api().SearchMemories(ctx, &memsvcv1.SearchMemoriesRequest{Parent: key.String(), Query: query, PageSize: int32(limit)})
 		if err != nil {
 			return err
 		}

@@ -37,7 +37,7 @@ func policyFromProto(p *memsvcv1.GuardPolicy) (GuardPolicy, error) {
 func (c *Client) Policy(ctx context.Context, team memory.Team) (GuardPolicy, error) {
 	var out GuardPolicy
 	err := c.call(ctx, c.short(), func(ctx context.Context) error {
-		res, err := c.api.GetGuardPolicy(ctx, &memsvcv1.GetGuardPolicyRequest{Name: wire.PolicyName(team)})
+		res, err := c.api().GetGuardPolicy(ctx, &memsvcv1.GetGuardPolicyRequest{Name: wire.PolicyName(team)})
 		if err != nil {
 			return err
 		}
@@ -55,7 +55,7 @@ func (c *Client) UpdatePolicy(ctx context.Context, p GuardPolicy) (GuardPolicy, 
 	}}
 	var out GuardPolicy
 	err := c.attempt(ctx, c.short(), func(ctx context.Context) error {
-		res, err := c.admin.UpdateGuardPolicy(ctx, req)
+		res, err := c.admin().UpdateGuardPolicy(ctx, req)
 		if err != nil {
 			return err
 		}
@@ -100,7 +100,7 @@ func (c *Client) ReportConflict(ctx context.Context, key memory.ProjectKey, conf
 	}}
 	var out Conflict
 	err := c.call(ctx, c.short(), func(ctx context.Context) error {
-		res, err := c.api.ReportConflict(ctx, req)
+		res, err := c.api().ReportConflict(ctx, req)
 		if err != nil {
 			return err
 		}
@@ -117,7 +117,7 @@ func (c *Client) Conflicts(ctx context.Context, key memory.ProjectKey) ([]Confli
 	for {
 		var res *memsvcv1.ListConflictsResponse
 		err := c.call(ctx, c.long(), func(ctx context.Context) (err error) {
-			res, err = c.api.ListConflicts(ctx, req)
+			res, err = c.api().ListConflicts(ctx, req)
 			return err
 		})
 		if err != nil {
@@ -139,7 +139,7 @@ func (c *Client) Conflicts(ctx context.Context, key memory.ProjectKey) ([]Confli
 // ResolveConflict marks a conflict as resolved. One that is not open any more is a success.
 func (c *Client) ResolveConflict(ctx context.Context, name string) error {
 	err := c.call(ctx, c.short(), func(ctx context.Context) error {
-		_, err := c.api.ResolveConflict(ctx, &memsvcv1.ResolveConflictRequest{Name: name})
+		_, err := c.api().ResolveConflict(ctx, &memsvcv1.ResolveConflictRequest{Name: name})
 		return err
 	})
 	if errors.Is(err, memory.ErrNotFound) {
