@@ -253,7 +253,3 @@ func canSpace(re *syntax.Regexp) bool {
 	}
 	return slices.ContainsFunc(re.Sub, canSpace)
 }
-
-func isSpace(c byte) bool {
-	return c == ' ' || c >= '\t' && c <= '\r'
-}

@@ -236,24 +236,3 @@ func readable(raw []byte) (string, bool) {
 	}
 	return string(raw), len(raw) > 0
 }
-
-func isBase64(c byte) bool {
-	return isAlnum(c) || c == '+' || c == '/' || c == '-' || c == '_'
-}
-
-func isAlnum(c byte) bool {
-	return isLetter(c) || isDigit(c)
-}
-
-func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
-
-func isDigit(c byte) bool { return c >= '0' && c <= '9' }
-
-func isHex(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; !isDigit(c) && (c|0x20 < 'a' || c|0x20 > 'f') {
-			return false
-		}
-	}
-	return s != ""
-}

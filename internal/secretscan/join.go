@@ -96,10 +96,6 @@ func trimLine(s string, from, to int) (int, int) {
 	return from, to
 }
 
-func isToken(c byte) bool {
-	return isAlnum(c) || strings.IndexByte("_-+/=.~:@%", c) >= 0
-}
-
 func tailToken(s string, from, to int) int {
 	for to > from && isToken(s[to-1]) {
 		to--

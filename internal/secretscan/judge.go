@@ -289,10 +289,6 @@ func isOperator(c byte) bool {
 	return c == '=' || c == ':' || c == '>' || c == '|' || c == '?' || c == ','
 }
 
-func isAssigned(c byte) bool {
-	return isAlnum(c) || strings.IndexByte("_.=+/:%-", c) >= 0
-}
-
 func (p *pass) assigns(rules []*rule, a *assignSite) {
 	for _, r := range rules {
 		if r.needsNonAbc && !a.digits || slices.Contains(a.ran, r) {
@@ -307,7 +303,7 @@ func (p *pass) assigns(rules []*rule, a *assignSite) {
 // whether anything did.
 func (p *pass) runOn(r *rule, from, to int) bool {
 	if r.source == "" {
-		if p.name && r.appliesTo(p.path) {
+		if p.name && p.v.parent == nil && r.appliesTo(p.path) {
 			p.add(raw{rule: r.id, description: r.description, value: p.path, at: -1, rank: rankKnown})
 			return true
 		}

@@ -284,21 +284,33 @@ func sentence(s string, i int) (link, int) {
 				return linkWord, j + 1
 			}
 		}
-		for _, w := range []string{" is ", " was ", " are ", " set to ", " to ", " reads ", " as ", " equals ", "是", "为", "為", "改成", "设成", "設為", "等于"} {
-			if strings.HasPrefix(s[j:], w) {
-				at := j + len(w)
-				for _, more := range []string{"now ", "still ", "set to ", "currently ", "always ", "just ", "simply ", "called ", "the same: ", "了", "：", ":", " "} {
-					if strings.HasPrefix(s[at:], more) {
-						at += len(more)
-					}
-				}
-				if value, _, quoted := readValue(s, at); realPassword(value, linkWord, quoted) || random(value) {
-					return linkWord, at
-				}
+		if c := s[j]; c != ' ' && c < 0x80 {
+			continue
+		}
+		if at := verb(s, j); at > 0 {
+			if value, _, quoted := readValue(s, at); realPassword(value, linkWord, quoted) || random(value) {
+				return linkWord, at
 			}
 		}
 	}
 	return linkNone, 0
+}
+
+// verb reads " is ", " was set to ", "是" and their like at i; it returns where they end, 0 if there is none.
+func verb(s string, i int) int {
+	for _, w := range []string{" is ", " was ", " are ", " set to ", " to ", " reads ", " as ", " equals ", "是", "为", "為", "改成", "设成", "設為", "等于"} {
+		if !strings.HasPrefix(s[i:], w) {
+			continue
+		}
+		at := i + len(w)
+		for _, more := range []string{"now ", "still ", "set to ", "currently ", "always ", "just ", "simply ", "called ", "the same: ", "了", "：", ":", " "} {
+			if strings.HasPrefix(s[at:], more) {
+				at += len(more)
+			}
+		}
+		return at
+	}
+	return 0
 }
 
 // readValue reads the value at i: past space and marks, up to the closing quote or the next space.

@@ -1,6 +1,7 @@
 package secretscan
 
 import (
+	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
@@ -214,5 +215,5 @@ func fingerprint(key []byte, rule, value string) string {
 }
 
 func isText(b []byte) bool {
-	return utf8.Valid(b) && !slices.Contains(b, 0)
+	return utf8.Valid(b) && bytes.IndexByte(b, 0) < 0
 }
