@@ -132,21 +132,21 @@ func printable(v []byte) bool {
 // flow holds the scalars of a metadata mapping in flow style, {type: x}, which is
 // one field and has no lines of its own.
 func parseYAMLFields(block []byte, offset int) (fields []Field, flow map[string]string, err error) {
+	b := newLineBlock(block, offset)
 	var doc yaml.Node
 	if err := decodeYAML(block, &doc); err != nil {
-		return nil, nil, frontmatterError(RuleFrontmatterInvalid, yamlErrorLine(err)+1,
+		return nil, nil, frontmatterError(RuleFrontmatterInvalid, b.lineOf(yamlErrorLine(err)),
 			"the frontmatter is not valid YAML; quote values that hold a colon or other marks")
 	}
-	b := lineBlock{text: block, starts: lineStarts(block), offset: offset}
 	if len(doc.Content) == 0 {
 		return b.appendRun(nil, "", "", 0, b.len()), nil, nil
 	}
 	root := doc.Content[0]
 	if root.Kind != yaml.MappingNode || root.Style&yaml.FlowStyle != 0 {
-		return nil, nil, frontmatterError(RuleFrontmatterInvalid, root.Line+1, "the frontmatter is not a list of 'key: value' lines; write one key a line")
+		return nil, nil, frontmatterError(RuleFrontmatterInvalid, b.lineOf(root.Line), "the frontmatter is not a list of 'key: value' lines; write one key a line")
 	}
 	if bad := unsupportedNode(&doc); bad != nil {
-		return nil, nil, frontmatterError(RuleFrontmatterInvalid, bad.Line+1, "the frontmatter has a key twice, or uses an anchor or alias; write plain values")
+		return nil, nil, frontmatterError(RuleFrontmatterInvalid, b.lineOf(bad.Line), "the frontmatter has a key twice, or uses an anchor or alias; write plain values")
 	}
 	fields, err = b.splitMapping(root, "", 0, b.len())
 	return fields, flowMetadata(root), err
@@ -231,21 +231,53 @@ func yamlErrorLine(err error) int {
 	return 1
 }
 
-// lineBlock is the text between the fences, seen as lines.
+// lineBlock is the text between the fences, seen as lines. YAML also ends a line at a
+// lone carriage return and at three characters of Unicode, and its parser counts them;
+// for everyone else, and in the line numbers reported, a line ends in a newline.
 type lineBlock struct {
 	text   []byte
-	starts []int // where each line begins, and the text's end
+	starts []int // where each of YAML's lines begins, and the text's end
 	offset int   // of the text in the content
 }
 
-func lineStarts(text []byte) []int {
-	starts := []int{0}
+func newLineBlock(text []byte, offset int) *lineBlock {
+	b := &lineBlock{text: text, starts: []int{0}, offset: offset}
 	for at := 0; at < len(text); {
-		_, n := cutLine(text[at:])
-		at += n
-		starts = append(starts, at)
+		at += yamlLineLength(text[at:])
+		b.starts = append(b.starts, at)
 	}
-	return starts
+	return b
+}
+
+// yamlLineLength returns the bytes of the first line, its end included.
+func yamlLineLength(text []byte) int {
+	for i := 0; i < len(text); i++ {
+		switch rest := text[i:]; rest[0] {
+		case '\n':
+			return i + 1
+		case '\r':
+			if len(rest) > 1 && rest[1] == '\n' {
+				return i + 2
+			}
+			return i + 1
+		case 0xc2:
+			if bytes.HasPrefix(rest, []byte("\u0085")) {
+				return i + len("\u0085")
+			}
+		case 0xe2:
+			if bytes.HasPrefix(rest, []byte("\u2028")) || bytes.HasPrefix(rest, []byte("\u2029")) {
+				return i + len("\u2028")
+			}
+		}
+	}
+	return len(text)
+}
+
+// lineOf returns the line of the content, from 1, at which a line of YAML's count
+// begins.
+func (b *lineBlock) lineOf(yamlLine int) int {
+	i := min(max(yamlLine-1, 0), len(b.starts)-1)
+	return 2 + bytes.Count(b.text[:b.starts[i]], []byte("\n"))
 }
 
 func (b *lineBlock) len() int { return len(b.starts) - 1 }
@@ -261,7 +293,7 @@ func (b *lineBlock) splitMapping(m *yaml.Node, prefix string, from, to int) ([]F
 			end = m.Content[i+2].Line - 1
 		}
 		if key.Kind != yaml.ScalarNode || start < at || end <= start || end > to {
-			return nil, frontmatterError(RuleFrontmatterInvalid, key.Line+1, "the frontmatter has several keys on one line, or a key that is no word; write one key a line")
+			return nil, frontmatterError(RuleFrontmatterInvalid, b.lineOf(key.Line), "the frontmatter has several keys on one line, or a key that is no word; write one key a line")
 		}
 		fields = b.appendRun(fields, "", "", at, start)
 		stop := b.trimBlankTail(start+1, end)
@@ -303,12 +335,11 @@ func (b *lineBlock) trimBlankTail(from, to int) int {
 	return to
 }
 
-// appendRun adds the lines from..to (exclusive) as one field, if there are any. Line
-// numbers of fields count the opening fence as line 1.
+// appendRun adds the lines from..to (exclusive) as one field, if there are any.
 func (b *lineBlock) appendRun(fields []Field, key, value string, from, to int) []Field {
 	if from >= to {
 		return fields
 	}
 	start, end := b.starts[from], b.starts[to]
-	return append(fields, Field{Key: key, Raw: b.text[start:end:end], Value: value, Offset: b.offset + start, Line: from + 2})
+	return append(fields, Field{Key: key, Raw: b.text[start:end:end], Value: value, Offset: b.offset + start, Line: b.lineOf(from + 1)})
 }

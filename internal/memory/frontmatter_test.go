@@ -78,6 +78,7 @@ func TestParseFrontmatter(t *testing.T) {
 			known{Name: "单元测试", Description: "用真实的数据库：不要 mock", Body: "正文\n", Keys: "name description"}},
 		{"comments only", "---\n# nothing\n\n---\nB", known{Body: "B"}},
 		{"deeper metadata", "---\nmetadata:\n    a:\n      b: c\n    type: project\n---\n", known{Type: "project", Keys: "metadata metadata.a metadata.type"}},
+		{"lone carriage returns and Unicode line ends", "---\na: \"x\ry\u2028z\"\nname: n\n---\n", known{Name: "n", Keys: "a name"}},
 		{"a time without zone", "---\nmodified: 2026-03-05 10:00:00\n---\n", with(known{Keys: "modified"}, func(k *known) { k.Modified = "2026-03-05T10:00:00Z" })},
 		{"no time at all", "---\nmodified: yesterday\n---\n", known{Keys: "modified"}},
 	} {
