@@ -55,7 +55,7 @@ type Authenticator struct {
 
 	mu    sync.Mutex // guards what follows
 	cache map[string]cached
-	ended map[string]chan struct{} // open streams by token id; closed on revocation
+	holds map[string]*hold // credentials of open streams by token id
 }
 
 type cached struct {
@@ -77,7 +77,7 @@ func New(dir Directory, opts Options) *Authenticator {
 	}
 	return &Authenticator{
 		dir: dir, opts: opts, rates: newRates(opts.RatePerSecond, opts.Burst),
-		cache: map[string]cached{}, ended: map[string]chan struct{}{},
+		cache: map[string]cached{}, holds: map[string]*hold{},
 	}
 }
 
@@ -157,63 +157,7 @@ func (a *Authenticator) Revoked(tokenID string) {
 			delete(a.cache, h)
 		}
 	}
-	if ended, ok := a.ended[tokenID]; ok {
-		close(ended)
-		delete(a.ended, tokenID)
-	}
-}
-
-// endedBy returns the channel that closes when the token is revoked here.
-func (a *Authenticator) endedBy(tokenID string) <-chan struct{} {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	ended, ok := a.ended[tokenID]
-	if !ok {
-		ended = make(chan struct{})
-		a.ended[tokenID] = ended
-	}
-	return ended
-}
-
-// Hold returns a context that ends, with an ErrUnauthenticated as its cause, when
-// the identity's credential stops holding: at once on a revocation here, within
-// seconds on one elsewhere, and at its expiry. stop gives it back.
-func (a *Authenticator) Hold(ctx context.Context, id Identity) (held context.Context, stop func()) {
-	held, cancel := context.WithCancelCause(ctx)
-	ended := a.endedBy(id.ID)
-	check := func() bool {
-		_, err := a.byHash(held, id.Hash)
-		if errors.Is(err, memory.ErrUnauthenticated) {
-			cancel(unauthenticated())
-			return false
-		}
-		return true // the directory's trouble ends no stream
-	}
-	// A revocation between authentication and here closed an older channel.
-	if !check() {
-		return held, func() {}
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		tick := time.NewTicker(a.opts.RecheckEvery)
-		defer tick.Stop()
-		for {
-			select {
-			case <-held.Done():
-				return
-			case <-ended:
-				cancel(unauthenticated())
-				return
-			case <-tick.C:
-				if !check() {
-					return
-				}
-			}
-		}
-	}()
-	return held, func() {
-		cancel(nil)
-		<-done
+	if h, ok := a.holds[tokenID]; ok {
+		h.endLocked()
 	}
 }
