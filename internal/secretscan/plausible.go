@@ -133,8 +133,13 @@ func placeholderMark(v string) bool {
 	case '<', '{', '[', '(':
 		return true
 	case '$':
-		name, _, _ := strings.Cut(v[1:], "/")
-		if len(v) == 1 || v[1] == '{' || v[1] == '(' || isUpperName(name) || isLowerName(name) {
+		end := 1
+		for end < len(v) && (isAlnum(v[end]) || v[end] == '_') {
+			end++
+		}
+		name, rest := v[1:end], v[end:]
+		// $NAME and $name, $NAME/path, $_POST[…], $obj->field, ${…}, $(…)
+		if rest == "" && (name == "" || isUpperName(name) || isLowerName(name)) || rest != "" && strings.IndexByte("[/{(", rest[0]) >= 0 || strings.HasPrefix(rest, "->") {
 			return true
 		}
 	case '%':
