@@ -35,83 +35,119 @@ type Hit struct {
 
 // Index ranks documents by BM25. The zero value is empty and ready. It is not safe
 // for concurrent use while documents are added or removed; searches may run together.
+//
+// It holds 8 bytes for each different term of a document, and nothing of the texts.
 type Index struct {
-	docs     map[string]*document
-	postings map[string]map[*document]float64 // term → documents and weighted counts
-	length   float64                          // of all documents
+	slots    []document
+	at       map[string]uint32 // id → slot of the living document
+	postings map[string][]posting
+	length   int64 // of the living documents, in units of 1/lengthUnit terms
 }
 
+// document is a slot. Removing a document only empties its slot; its postings go
+// when the dead are many.
 type document struct {
 	id     string
-	terms  []string // each once, sharing the key of postings
-	length float64
+	length int64
+	alive  bool
 }
 
+// posting is a document that holds a term, and the term's weighted count.
+type posting struct {
+	slot  uint32
+	count float32
+}
+
+// lengthUnit makes lengths whole numbers, so that adding and removing documents in
+// any order gives the same sum.
+const lengthUnit = 1000
+
+// minDead keeps a small index from compacting at every change.
+const minDead = 64
+
 // Len returns the number of documents.
-func (x *Index) Len() int { return len(x.docs) }
+func (x *Index) Len() int { return len(x.at) }
 
 // Add puts a document in, in the place of one with the same id.
 func (x *Index) Add(id string, fields ...Field) {
 	x.Remove(id)
-	if x.docs == nil {
-		x.docs = make(map[string]*document)
-		x.postings = make(map[string]map[*document]float64)
+	if x.at == nil {
+		x.at = make(map[string]uint32)
+		x.postings = make(map[string][]posting)
 	}
-	d := &document{id: id}
-	counts := make(map[string]float64)
+	counts := make(map[string]float32)
+	var length int64
 	n := 0
 	for _, f := range fields {
 		weight := f.Weight
 		if !(weight > 0) {
 			weight = 1
 		}
+		units := int64(math.Round(weight * lengthUnit))
 		for t := range Tokens(f.Text) {
 			if n == MaxDocumentTerms {
 				break
 			}
 			n++
 			if !t.Single {
-				d.length += weight
+				length += units
 			}
-			if _, ok := counts[t.Term]; !ok {
-				d.terms = append(d.terms, t.Term)
-			}
-			counts[t.Term] += weight
+			counts[t.Term] += float32(weight)
 		}
 	}
-	for i, term := range d.terms {
-		p, ok := x.postings[term]
-		if !ok {
+	slot := uint32(len(x.slots))
+	for term, count := range counts {
+		p, known := x.postings[term]
+		if !known {
 			// A term is cut from the text; a copy lets go of the text.
 			term = strings.Clone(term)
-			p = make(map[*document]float64, 1)
-			x.postings[term] = p
 		}
-		p[d] = counts[term]
-		d.terms[i] = term
+		x.postings[term] = append(p, posting{slot: slot, count: count})
 	}
-	x.docs[id] = d
-	x.length += d.length
+	x.slots = append(x.slots, document{id: id, length: length, alive: true})
+	x.at[id] = slot
+	x.length += length
 }
 
 // Remove takes a document out; an id that is not there changes nothing.
 func (x *Index) Remove(id string) {
-	d, ok := x.docs[id]
+	slot, ok := x.at[id]
 	if !ok {
 		return
 	}
-	delete(x.docs, id)
-	for _, term := range d.terms {
-		p := x.postings[term]
-		delete(p, d)
-		if len(p) == 0 {
-			delete(x.postings, term)
+	delete(x.at, id)
+	x.length -= x.slots[slot].length
+	x.slots[slot] = document{}
+	if dead := len(x.slots) - len(x.at); len(x.at) == 0 || dead > len(x.at) && dead >= minDead {
+		x.compact()
+	}
+}
+
+// compact drops the empty slots and their postings.
+func (x *Index) compact() {
+	moved := make([]uint32, len(x.slots))
+	living := make([]document, 0, len(x.at))
+	for i, d := range x.slots {
+		if d.alive {
+			moved[i] = uint32(len(living))
+			x.at[d.id] = moved[i]
+			living = append(living, d)
 		}
 	}
-	x.length -= d.length
-	if len(x.docs) == 0 {
-		x.length = 0 // no rounding error survives an empty index
+	for term, list := range x.postings {
+		kept := list[:0]
+		for _, p := range list {
+			if x.slots[p.slot].alive {
+				kept = append(kept, posting{slot: moved[p.slot], count: p.count})
+			}
+		}
+		if len(kept) == 0 {
+			delete(x.postings, term)
+		} else {
+			x.postings[term] = slices.Clip(slices.Clone(kept))
+		}
 	}
+	x.slots = living
 }
 
 // Search returns the best documents for a text, best first; among equals, by id. A
@@ -120,36 +156,37 @@ func (x *Index) Search(text string, limit int) []Hit { return x.SearchQuery(Pars
 
 // SearchQuery is Search for a query that was built or expanded before.
 func (x *Index) SearchQuery(q Query, limit int) []Hit {
-	if len(x.docs) == 0 || q.Empty() {
+	if len(x.at) == 0 || q.Empty() {
 		return nil
 	}
-	n := float64(len(x.docs))
-	average := x.length / n
-	if average <= 0 {
-		average = 1
-	}
-	found := make(map[*document]*Hit)
+	n := float64(len(x.at))
+	average := max(float64(x.length)/n, 1)
+	scores := make([]float64, len(x.slots))
+	matched := make([]int, len(x.slots))
 	for i, term := range q.terms {
-		p := x.postings[term]
-		if len(p) == 0 {
-			continue
-		}
-		df := float64(len(p))
-		idf := math.Log(1 + (n-df+0.5)/(df+0.5))
-		for d, tf := range p {
-			norm := bm25K1 * (1 - bm25B + bm25B*d.length/average)
-			h := found[d]
-			if h == nil {
-				h = &Hit{ID: d.id}
-				found[d] = h
+		df := 0.0
+		for _, p := range x.postings[term] {
+			if x.slots[p.slot].alive {
+				df++
 			}
-			h.Score += q.weights[i] * idf * tf * (bm25K1 + 1) / (tf + norm)
-			h.Matched++
+		}
+		idf := math.Log(1 + (n-df+0.5)/(df+0.5))
+		for _, p := range x.postings[term] {
+			d := &x.slots[p.slot]
+			if !d.alive {
+				continue
+			}
+			tf := float64(p.count)
+			norm := bm25K1 * (1 - bm25B + bm25B*float64(d.length)/average)
+			scores[p.slot] += q.weights[i] * idf * tf * (bm25K1 + 1) / (tf + norm)
+			matched[p.slot]++
 		}
 	}
-	hits := make([]Hit, 0, len(found))
-	for _, h := range found {
-		hits = append(hits, *h)
+	var hits []Hit
+	for slot, m := range matched {
+		if m > 0 {
+			hits = append(hits, Hit{ID: x.slots[slot].id, Score: scores[slot], Matched: m})
+		}
 	}
 	slices.SortFunc(hits, func(a, b Hit) int {
 		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.ID, b.ID))

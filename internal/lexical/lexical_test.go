@@ -179,6 +179,28 @@ func TestDocumentTermsAreBounded(t *testing.T) {
 	}
 }
 
+// TestReplacingDoesNotGrow: an index whose documents are replaced for ever holds
+// about what it holds once.
+func TestReplacingDoesNotGrow(t *testing.T) {
+	var x Index
+	for i := range 5000 {
+		x.Add(fmt.Sprint(i%100), Field{Text: fmt.Sprintf("note number%d on tests", i)})
+	}
+	held := 0
+	for _, list := range x.postings {
+		held += cap(list)
+	}
+	if x.Len() != 100 || len(x.slots) > 300 || held > 2*300*3 {
+		t.Errorf("%d documents in %d slots, %d postings", x.Len(), len(x.slots), held)
+	}
+	if hits := x.Search("number4999", 0); len(hits) != 1 || hits[0].ID != "99" {
+		t.Errorf("hits %v", hits)
+	}
+	if hits := x.Search("number4000", 0); len(hits) != 0 {
+		t.Errorf("a replaced text is found: %v", hits)
+	}
+}
+
 // TestIndexIsItsDocuments: whatever was added, replaced and removed before, an index
 // answers like a fresh one over the same documents.
 func TestIndexIsItsDocuments(t *testing.T) {
@@ -189,7 +211,7 @@ func TestIndexIsItsDocuments(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var x Index
 		want := map[string]string{}
-		for range rapid.IntRange(1, 20).Draw(t, "steps") {
+		for range rapid.IntRange(1, 200).Draw(t, "steps") {
 			id := rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "id")
 			if rapid.Bool().Draw(t, "remove") {
 				x.Remove(id)

@@ -68,6 +68,8 @@ func kindOf(r rune) kind {
 			return word
 		}
 		return other
+	case 0x4E00 <= r && r <= 0x9FFF, 0x3041 <= r && r <= 0x3096, 0x30A1 <= r && r <= 0x30FA, 0xAC00 <= r && r <= 0xD7A3:
+		return unspaced // nearly all of it, without a look into tables
 	case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul), r == 'ー', r == 'ｰ':
 		return unspaced
 	case r == 'ﾞ', r == 'ﾟ', unicode.Is(unicode.M, r):
