@@ -2,6 +2,7 @@ package store
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/memsvc/memsvc/internal/memory"
 )
@@ -36,11 +37,17 @@ func CheckImport(key memory.ProjectKey, head, have, oldest memory.Revision, comm
 		}
 		for j := range c.Changes {
 			ch := &c.Changes[j]
-			if ch.Path == "" || ch.Kind.String() == "invalid" || ch.ETag != "" && memory.ETagOf(ch.Content) != ch.ETag {
+			if ch.Path == "" || ch.Kind.String() == "invalid" || ch.ETag != "" && memory.ETagOf(ch.Content) != ch.ETag ||
+				ch.PreviousETag != "" && !isETag(ch.PreviousETag) || ch.Size != int64(len(ch.Content)) {
 				return Invalid("import to %s: revision %d: change %d is damaged", key, c.Revision, j)
 			}
 		}
 		head = c.Revision
 	}
 	return nil
+}
+
+// isETag reports whether e looks like what memory.ETagOf returns.
+func isETag(e memory.ETag) bool {
+	return len(e) == 64 && strings.Trim(string(e), "0123456789abcdef") == ""
 }

@@ -1,0 +1,283 @@
+package sqlite
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql/driver"
+	"encoding/binary"
+	"time"
+
+	"github.com/memsvc/memsvc/internal/hub/store"
+	"github.com/memsvc/memsvc/internal/memory"
+)
+
+// CreateProject makes an empty project.
+func (s *Store) CreateProject(ctx context.Context, key memory.ProjectKey, now time.Time) error {
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	defer s.leave()
+	return s.submit(ctx, &request{op: "create " + key.String(), apply: func(t *transaction) error {
+		exists := false
+		err := t.c.query(stProject, func([]driver.Value) error { exists = true; return nil }, string(key.Team), string(key.Project))
+		if err != nil {
+			return err
+		}
+		if exists {
+			return store.Exists(key.String())
+		}
+		t.wrote = true
+		if err := t.c.exec(stPutTeam, string(key.Team)); err != nil {
+			return err
+		}
+		t.after = append(t.after, func() { s.notices.Wake(key) })
+		return t.c.exec(stPutProject, string(key.Team), string(key.Project), appendTime(nil, now))
+	}})
+}
+
+// Commit applies req as store.Store promises.
+func (s *Store) Commit(ctx context.Context, req store.CommitRequest) (store.CommitResult, error) {
+	if err := s.enter(ctx); err != nil {
+		return store.CommitResult{}, err
+	}
+	defer s.leave()
+	prepared, err := store.Prepare(req)
+	if err != nil {
+		return store.CommitResult{}, err
+	}
+	p, err := s.acquire(ctx, req.Project)
+	if err != nil {
+		return store.CommitResult{}, err
+	}
+	defer s.release(p)
+	c := committing{p: p, req: prepared}
+	c.own()
+	if err := s.submit(ctx, &request{op: "commit to " + req.Project.String(), size: c.size, apply: c.apply}); err != nil {
+		return store.CommitResult{}, err
+	}
+	if len(c.stale) > 0 {
+		return store.CommitResult{}, s.stale(ctx, p, c.stale)
+	}
+	return s.answer(ctx, &c)
+}
+
+// committing is one commit on its way through the writer.
+type committing struct {
+	p    *project
+	req  *store.Prepared
+	size int64
+
+	// What apply found, for the caller to answer with.
+	stale   []memory.Path
+	result  store.CommitResult
+	headSeq int64 // of the commit to answer with, when result lacks it; 0 = none
+}
+
+// own replaces the request's contents by copies, which history then shares.
+func (c *committing) own() {
+	changes := make([]memory.Change, len(c.req.Changes))
+	copy(changes, c.req.Changes)
+	for i := range changes {
+		if changes[i].Kind == memory.Put {
+			changes[i].Content = store.CloneContent(changes[i].Content)
+			c.size += int64(len(changes[i].Content))
+		}
+	}
+	c.req.Changes = changes
+}
+
+// apply judges the commit and appends it, in the writer.
+func (c *committing) apply(t *transaction) error {
+	c.stale, c.result, c.headSeq = nil, store.CommitResult{}, 0
+	if c.p.gone {
+		return errGone(c.p)
+	}
+	o := t.on(c.p)
+	if c.req.RequestID != "" {
+		first, err := t.firstRequest(c.p, c.req)
+		if err != nil {
+			return err
+		}
+		if first != nil {
+			if first.digest != c.req.Digest {
+				return store.RequestReused(c.p.key)
+			}
+			c.repeat(t, first)
+			return nil
+		}
+	}
+	head := o.cursor(t.epoch)
+	verdict, err := store.Judge(o.view(t.epoch), c.req)
+	switch {
+	case err != nil:
+		return err
+	case len(verdict.Stale) > 0:
+		c.stale = verdict.Stale
+		return nil
+	case verdict.Unchanged:
+		c.result.Head = head
+		c.result.Commit = memory.Commit{Project: c.p.key, Revision: head.Revision, ID: head.CommitID}
+		c.headSeq = o.seq
+	default:
+		c.result = store.CommitResult{Commit: verdict.Commit, Created: true, Head: verdict.Head(t.epoch)}
+		if c.req.ValidateOnly {
+			return nil
+		}
+		if err := t.append(o, &verdict.Commit); err != nil {
+			return err
+		}
+	}
+	if c.req.RequestID == "" || c.req.ValidateOnly {
+		return nil
+	}
+	return t.rememberRequest(c.p, c.req, &c.result)
+}
+
+// repeat answers with what the request id's first use was answered with.
+func (c *committing) repeat(t *transaction, first *remembered) {
+	c.result.Created = first.created
+	c.result.Head = memory.Cursor{Epoch: t.epoch, Revision: first.rev, CommitID: first.id}
+	c.result.Commit = memory.Commit{Project: c.p.key, Revision: first.rev, ID: first.id}
+	if first.commit != nil {
+		c.result.Commit = first.commit.commit()
+		c.result.Commit.Project, c.result.Commit.Revision = c.p.key, first.rev
+		return
+	}
+	c.headSeq = first.seq
+}
+
+// answer completes the result with the commit that it names, without contents.
+func (s *Store) answer(ctx context.Context, c *committing) (store.CommitResult, error) {
+	if c.headSeq == 0 {
+		c.result.Commit = store.WithoutContents(&c.result.Commit)
+		return c.result, nil
+	}
+	err := s.read(context.WithoutCancel(ctx), "read the head of "+c.p.key.String(), func(rc *conn) error {
+		r, err := readRow(rc, c.p, c.headSeq, false)
+		if r != nil {
+			c.result.Commit = r.commit()
+		}
+		return err
+	})
+	return c.result, err
+}
+
+// stale returns the ErrETagMismatch with the present memories at paths.
+func (s *Store) stale(ctx context.Context, p *project, paths []memory.Path) error {
+	p.mu.RLock()
+	head := p.cursor(s.epoch())
+	p.mu.RUnlock()
+	current := make([]memory.Memory, 0, len(paths))
+	for _, path := range paths {
+		m, ok, err := s.present(ctx, p, path, true)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			m = memory.Memory{Path: path, Deleted: true}
+		}
+		current = append(current, m)
+	}
+	return store.Stale(p.key, head, current)
+}
+
+// remembered is what is kept of a request id.
+type remembered struct {
+	digest  [sha256.Size]byte
+	at      time.Time
+	created bool
+	rev     memory.Revision
+	id      memory.CommitID
+	seq     int64   // of the commit's row; 0 when nothing was ever committed
+	commit  *record // once the row is compacted
+}
+
+const day = 24 * 60 * 60
+
+// requestKey is where a request id is kept; principals do not share ids.
+func requestKey(req *store.Prepared) []byte {
+	h := sha256.New()
+	var n [8]byte
+	binary.LittleEndian.PutUint64(n[:], uint64(len(req.Author.Principal)))
+	h.Write(n[:])
+	h.Write([]byte(req.Author.Principal))
+	h.Write([]byte(req.RequestID))
+	return h.Sum(nil)[:16]
+}
+
+// firstRequest returns what is remembered of the request id, or nil. Days are
+// looked at around now, so that a clock that was set back finds it too.
+func (t *transaction) firstRequest(p *project, req *store.Prepared) (first *remembered, err error) {
+	today := req.Now.Unix() / day
+	err = t.c.query(stRequest, func(v []driver.Value) error {
+		r, err := decodeRequest(blob(v[0]))
+		if err != nil {
+			return err
+		}
+		if req.Now.Sub(r.at) < memory.RequestIDLifetime && (first == nil || r.at.After(first.at)) {
+			first = r
+		}
+		return nil
+	}, today, today-1, today+1, p.id, requestKey(req))
+	return first, err
+}
+
+func (t *transaction) rememberRequest(p *project, req *store.Prepared, res *store.CommitResult) error {
+	t.wrote = true
+	today := req.Now.Unix() / day
+	if today-1 > t.w.oldDay {
+		if err := t.c.exec(stDropRequests, today-1); err != nil {
+			return err
+		}
+		t.after = append(t.after, func() { t.w.oldDay = today - 1 })
+	}
+	entry := appendRequest(nil, &remembered{
+		digest: req.Digest, at: req.Now, created: res.Created,
+		rev: res.Head.Revision, id: res.Head.CommitID, seq: t.on(p).seq,
+	})
+	return t.c.exec(stPutRequest, today, p.id, requestKey(req), entry)
+}
+
+func appendRequest(b []byte, r *remembered) []byte {
+	var flags byte
+	if r.created {
+		flags |= 1
+	}
+	if r.commit != nil {
+		flags |= 2
+	}
+	b = append(b, codecVersion, flags)
+	b = append(b, r.digest[:]...)
+	b = appendTime(b, r.at)
+	b = appendHex(b, string(r.id))
+	b = binary.AppendUvarint(b, uint64(r.rev))
+	b = binary.AppendUvarint(b, uint64(r.seq))
+	if r.commit != nil {
+		b = appendMeta(b, r.commit)
+	}
+	return b
+}
+
+func decodeRequest(b []byte) (*remembered, error) {
+	d := decoder{b: b}
+	if d.byte() != codecVersion {
+		return nil, errCorrupt
+	}
+	flags := d.byte()
+	r := &remembered{created: flags&1 != 0}
+	copy(r.digest[:], d.take(sha256.Size))
+	r.at = d.time()
+	r.id = memory.CommitID(d.hex())
+	r.rev = memory.Revision(d.int())
+	r.seq = d.int()
+	if d.bad || flags > 3 || flags&2 == 0 && len(d.b) > 0 {
+		return nil, errCorrupt
+	}
+	if flags&2 != 0 {
+		var err error
+		if r.commit, err = decodeMeta(d.b, nil, false); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}

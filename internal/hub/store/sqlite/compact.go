@@ -1,0 +1,186 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"time"
+
+	"github.com/memsvc/memsvc/internal/hub/store"
+	"github.com/memsvc/memsvc/internal/memory"
+)
+
+// compactSlice bounds the commits that one transaction compacts, so that writers of
+// other projects wait for milliseconds, not for the whole history.
+const compactSlice = 500
+
+// Compact forgets what nothing within retention needs, slice by slice: a crash in
+// between leaves a shorter history, whole in itself.
+func (s *Store) Compact(ctx context.Context, key memory.ProjectKey, cut time.Time) (total store.CompactResult, err error) {
+	err = s.within(ctx, key, func(p *project) error {
+		for {
+			c := compacting{p: p, cut: cut}
+			r := &request{op: "compact " + key.String(), alone: true, apply: c.apply}
+			if err := s.submit(ctx, r); err != nil {
+				return err
+			}
+			total.Commits += c.res.Commits
+			total.Versions += c.res.Versions
+			total.Bytes += c.res.Bytes
+			if c.res.Commits < compactSlice {
+				return nil
+			}
+		}
+	})
+	return total, err
+}
+
+// compacting is one slice of a compaction.
+type compacting struct {
+	p   *project
+	cut time.Time
+	res store.CompactResult
+
+	hidden []*record                      // commits that the slice hides
+	drops  map[int64]map[memory.Path]bool // by row: versions that the slice drops
+}
+
+func (c *compacting) apply(t *transaction) error {
+	c.res, c.hidden, c.drops = store.CompactResult{}, nil, make(map[int64]map[memory.Path]bool)
+	if c.p.gone {
+		return errGone(c.p)
+	}
+	oldest, err := c.plan(t.c)
+	if err != nil || oldest == c.p.oldest {
+		return err
+	}
+	t.wrote = true
+	if err := c.keepResults(t); err != nil {
+		return err
+	}
+	for seq, paths := range c.drops {
+		if err := c.rewrite(t.c, seq, paths); err != nil {
+			return err
+		}
+	}
+	c.res.Commits = int64(oldest - c.p.oldest)
+	t.after = append(t.after, func() {
+		c.p.mu.Lock()
+		defer c.p.mu.Unlock()
+		c.p.oldest = oldest
+	})
+	return t.c.exec(stSetOldest, int64(oldest), c.p.id)
+}
+
+// plan finds the slice: commits from the oldest one on that were made before the
+// cut, but for the head. A version goes when the commit that replaced it is hidden:
+// the links say which one that is.
+func (c *compacting) plan(conn *conn) (oldest memory.Revision, err error) {
+	oldest = c.p.oldest
+	err = conn.query(stMetasUp, func(v []driver.Value) error {
+		r, err := decodeMeta(blob(v[1]), nil, false)
+		if err != nil {
+			return err
+		}
+		if !r.Time.Before(c.cut) || len(c.hidden) == compactSlice {
+			return errStop
+		}
+		r.Revision = memory.Revision(v[0].(int64))
+		c.hidden = append(c.hidden, r)
+		oldest = r.Revision + 1
+		for i := range r.versions {
+			v := &r.versions[i]
+			if v.prevSeq == 0 {
+				continue
+			}
+			if c.drops[v.prevSeq] == nil {
+				c.drops[v.prevSeq] = make(map[memory.Path]bool)
+			}
+			c.drops[v.prevSeq][v.Path] = true
+		}
+		return nil
+	}, c.p.id, int64(c.p.oldest), int64(c.p.rev))
+	return oldest, err
+}
+
+// rewrite drops versions from a row, and the row with its last one.
+func (c *compacting) rewrite(conn *conn, seq int64, paths map[memory.Path]bool) error {
+	r, err := readRow(conn, c.p, seq, true)
+	if err != nil || r == nil {
+		return err
+	}
+	var rest []version
+	for _, v := range r.versions {
+		if !paths[v.Path] {
+			rest = append(rest, v)
+		} else if v.ETag != "" {
+			c.res.Versions++
+			c.res.Bytes += v.Size
+		}
+	}
+	if len(rest) == 0 {
+		return conn.exec(stDropCommit, seq)
+	}
+	r.versions = rest
+	return conn.exec(stUpdateCommit, appendMeta(nil, r), r.content(), seq)
+}
+
+// keepResults gives the remembered results whose commit is hidden now a copy of
+// it, so that a late retry is still answered with the first result.
+func (c *compacting) keepResults(t *transaction) error {
+	hidden := make(map[memory.Revision]*record, len(c.hidden))
+	for _, r := range c.hidden {
+		hidden[r.Revision] = r
+	}
+	return t.eachRequest(c.p, func(r *remembered) bool {
+		if r.commit != nil || hidden[r.rev] == nil {
+			return false
+		}
+		r.commit = hidden[r.rev]
+		return true
+	})
+}
+
+// eachRequest calls f with everything that is remembered of p's request ids, and
+// keeps what f changed.
+func (t *transaction) eachRequest(p *project, f func(r *remembered) (changed bool)) error {
+	var from, to int64
+	err := t.c.query(stRequestDays, func(v []driver.Value) error {
+		from, to = v[0].(int64), v[1].(int64)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for day := from; day <= to; {
+		type changed struct{ key, entry []byte }
+		var todo []changed
+		err := t.c.query(stRequestsOfDay, func(v []driver.Value) error {
+			r, err := decodeRequest(blob(v[1]))
+			if err != nil {
+				return err
+			}
+			if f(r) {
+				todo = append(todo, changed{blob(v[0]), appendRequest(nil, r)})
+			}
+			return nil
+		}, day, p.id)
+		if err != nil {
+			return err
+		}
+		for _, c := range todo {
+			if err := t.c.exec(stPutRequest, day, p.id, c.key, c.entry); err != nil {
+				return err
+			}
+		}
+		next := to + 1 // days without requests are skipped, however long ago the first was
+		err = t.c.query(stNextRequestDay, func(v []driver.Value) error {
+			next = v[0].(int64)
+			return nil
+		}, day)
+		if err != nil {
+			return err
+		}
+		day = next
+	}
+	return nil
+}

@@ -1,0 +1,33 @@
+//go:build unix
+
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/memsvc/memsvc/internal/hub/store"
+)
+
+// lockName is the file in the data directory that its one hub holds locked. The
+// lock ends with the process, however that ends.
+const lockName = "hub.lock"
+
+// lockDir takes the data directory for this process.
+func lockDir(dir string) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock the data directory: %w", err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		_ = f.Close()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, store.Invalid("data directory %s: another memsvc uses it; stop it or name another directory", dir)
+		}
+		return nil, fmt.Errorf("lock the data directory %s: %w", dir, err)
+	}
+	return f, nil
+}

@@ -1,0 +1,127 @@
+package sqlite
+
+// statement names a prepared statement.
+type statement int
+
+const (
+	stBegin statement = iota
+	stCommit
+	stRollback
+	stMaxSeq
+	stEpochs
+	stPutEpoch
+	stTeams
+	stPutTeam
+	stProject
+	stProjects
+	stPutProject
+	stSetOldest
+	stDropProject
+	stDropProjectCommits
+	stDropProjectHeads
+	stDropProjectSpans
+	stDropProjectRequests
+	stSpans
+	stPutSpan
+	stDropSpans
+	stHead
+	stHeads
+	stPutHead
+	stPutCommit
+	stUpdateCommit
+	stDropCommit
+	stCommitBySeq
+	stMetaBySeq
+	stCommitsAfter
+	stMetasUp
+	stMetasDown
+	stRequest
+	stRequestDays
+	stNextRequestDay
+	stRequestsOfDay
+	stPutRequest
+	stDropRequests
+	stRedacted
+	stRedactions
+	stPutRedaction
+	stSetting
+	stSettingNames
+	stPutSetting
+	stDropSettings
+	stPutToken
+	stTokenExists
+	stTokenByHash
+	stTokens
+	stRevokeToken
+	stPutAudit
+	stAudit
+	stTeamAudit
+	numStatements
+)
+
+// sql returns the statement's text.
+func (s statement) sql() string {
+	return [numStatements]string{
+		stBegin:    "BEGIN IMMEDIATE",
+		stCommit:   "COMMIT",
+		stRollback: "ROLLBACK",
+		stMaxSeq:   "SELECT coalesce(max(seq),0) FROM commits",
+
+		stEpochs:   "SELECT epoch FROM epochs ORDER BY n",
+		stPutEpoch: "INSERT INTO epochs(epoch,time) VALUES(?,?)",
+
+		stTeams:               "SELECT team FROM teams ORDER BY team",
+		stPutTeam:             "INSERT OR IGNORE INTO teams(team) VALUES(?)",
+		stProject:             "SELECT id,created,oldest FROM projects WHERE team=? AND project=?",
+		stProjects:            "SELECT id,team,project FROM projects ORDER BY team,project",
+		stPutProject:          "INSERT INTO projects(team,project,created,oldest) VALUES(?,?,?,1)",
+		stSetOldest:           "UPDATE projects SET oldest=? WHERE id=?",
+		stDropProject:         "DELETE FROM projects WHERE id=?",
+		stDropProjectCommits:  "DELETE FROM commits WHERE project=?",
+		stDropProjectHeads:    "DELETE FROM heads WHERE project=?",
+		stDropProjectSpans:    "DELETE FROM spans WHERE project=?",
+		stDropProjectRequests: "DELETE FROM requests WHERE project=?",
+		stSpans:               "SELECT epoch,through FROM spans WHERE project=? ORDER BY n",
+		stPutSpan:             "INSERT INTO spans(project,n,epoch,through) VALUES(?,?,?,?)",
+		stDropSpans:           "DELETE FROM spans WHERE project=?",
+
+		stHead:    "SELECT seq,rev,meta FROM commits WHERE project=? ORDER BY rev DESC LIMIT 1",
+		stHeads:   "SELECT path,entry FROM heads WHERE project=?",
+		stPutHead: "INSERT OR REPLACE INTO heads(project,path,entry) VALUES(?,?,?)",
+
+		stPutCommit:    "INSERT INTO commits(seq,project,rev,meta,content) VALUES(?,?,?,?,?)",
+		stUpdateCommit: "UPDATE commits SET meta=?,content=? WHERE seq=?",
+		stDropCommit:   "DELETE FROM commits WHERE seq=?",
+		stCommitBySeq:  "SELECT rev,meta,content FROM commits WHERE seq=? AND project=?",
+		stMetaBySeq:    "SELECT rev,meta FROM commits WHERE seq=? AND project=?",
+		stCommitsAfter: "SELECT rev,meta,content FROM commits WHERE project=? AND rev>? AND rev<=? ORDER BY rev",
+		stMetasUp:      "SELECT rev,meta FROM commits WHERE project=? AND rev>=? AND rev<? ORDER BY rev",
+		stMetasDown:    "SELECT rev,meta FROM commits WHERE project=? AND rev BETWEEN ? AND ? ORDER BY rev DESC",
+
+		stRequest:        "SELECT entry FROM requests WHERE day IN (?,?,?) AND project=? AND key=?",
+		stRequestDays:    "SELECT coalesce(min(day),0),coalesce(max(day),-1) FROM requests",
+		stNextRequestDay: "SELECT day FROM requests WHERE day>? ORDER BY day LIMIT 1",
+		stRequestsOfDay:  "SELECT key,entry FROM requests WHERE day=? AND project=?",
+		stPutRequest:     "INSERT OR REPLACE INTO requests(day,project,key,entry) VALUES(?,?,?,?)",
+		stDropRequests:   "DELETE FROM requests WHERE day<?",
+
+		stRedacted:     "SELECT 1 FROM redactions WHERE team=? AND fingerprint=?",
+		stRedactions:   "SELECT fingerprint FROM redactions WHERE team=? ORDER BY fingerprint",
+		stPutRedaction: "INSERT OR IGNORE INTO redactions(team,fingerprint) VALUES(?,?)",
+
+		stSetting:      "SELECT version,doc FROM settings WHERE scope=? AND name=?",
+		stSettingNames: "SELECT name FROM settings WHERE scope=? ORDER BY name",
+		stPutSetting:   "INSERT OR REPLACE INTO settings(scope,name,version,doc) VALUES(?,?,?,?)",
+		stDropSettings: "DELETE FROM settings WHERE scope=?",
+
+		stPutToken:    "INSERT INTO tokens(id,hash,team,project,name,role,created,expires,revoked) VALUES(?,?,?,?,?,?,?,?,?)",
+		stTokenExists: "SELECT 1 FROM tokens WHERE id=? OR hash=?",
+		stTokenByHash: "SELECT id,hash,team,project,name,role,created,expires,revoked FROM tokens WHERE hash=?",
+		stTokens:      "SELECT id,hash,team,project,name,role,created,expires,revoked FROM tokens",
+		stRevokeToken: "UPDATE tokens SET revoked=? WHERE id=?",
+
+		stPutAudit:  "INSERT INTO audit(time,team,principal,action,subject,detail,request) VALUES(?,?,?,?,?,?,?)",
+		stAudit:     "SELECT id,time,team,principal,action,subject,detail,request FROM audit WHERE id<? ORDER BY id DESC LIMIT ?",
+		stTeamAudit: "SELECT id,time,team,principal,action,subject,detail,request FROM audit WHERE id<? AND team=? ORDER BY id DESC LIMIT ?",
+	}[s]
+}

@@ -1,0 +1,372 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+
+	"github.com/memsvc/memsvc/internal/hub/store"
+	"github.com/memsvc/memsvc/internal/memory"
+)
+
+const (
+	// checkpointPages is how long, in pages of 4 KiB, the write-ahead log grows
+	// before a commit copies it into the file. Longer logs merge more rewrites of
+	// the same page; 16 MiB is where more no longer shows.
+	checkpointPages = 4096
+	// maxBatch bounds the requests of one transaction.
+	maxBatch = 256
+	// maxBatchBytes bounds their contents, about: the last one may go past it.
+	maxBatchBytes = 8 << 20
+)
+
+// request is work for the writer. apply runs in the writer's transaction; it may
+// run twice, if the batch that it was in fails. What it returns is the answer,
+// unless the database fails: then nothing of the batch happened. An apply that
+// writes returns only database errors from its first write on.
+type request struct {
+	ctx   context.Context
+	op    string // for errors
+	size  int64  // of the contents
+	alone bool   // wants a transaction of its own
+	apply func(t *transaction) error
+	done  chan error
+}
+
+// writer owns the one connection that writes.
+type writer struct {
+	s        *Store
+	c        *conn
+	queue    chan *request
+	finished chan struct{}
+
+	nextSeq int64 // of commits
+	oldDay  int64 // request ids of days before it are gone
+	scrub   bool  // the log may hold redacted text
+	buf     []byte
+}
+
+func newWriter(s *Store, c *conn) *writer {
+	return &writer{s: s, c: c, queue: make(chan *request, maxBatch), finished: make(chan struct{})}
+}
+
+func (w *writer) load() error {
+	return w.c.query(stMaxSeq, func(v []driver.Value) error {
+		w.nextSeq = v[0].(int64) + 1
+		return nil
+	})
+}
+
+func (w *writer) start() { go w.run() }
+
+// stop ends the writer after what is queued; nobody may submit any more.
+func (w *writer) stop() {
+	close(w.queue)
+	<-w.finished
+}
+
+// submit hands apply to the writer and waits for its answer, whatever becomes of
+// ctx meanwhile: a request that is under way may still be made durable.
+func (s *Store) submit(ctx context.Context, r *request) error {
+	r.ctx, r.done = ctx, make(chan error, 1)
+	select {
+	case s.w.queue <- r:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return public(r.op, <-r.done)
+}
+
+func (w *writer) run() {
+	defer close(w.finished)
+	var next *request // taken from the queue, but for the batch after
+	batch := make([]*request, 0, maxBatch)
+	for {
+		first := next
+		next = nil
+		if first == nil {
+			var ok bool
+			if first, ok = <-w.queue; !ok {
+				return
+			}
+		}
+		batch, next = w.gather(append(batch[:0], first))
+		w.commit(batch)
+		clear(batch)
+		if w.scrub {
+			w.scrub = !w.emptyLog()
+		}
+	}
+}
+
+// gather adds to batch what waits in the queue. It never waits itself.
+func (w *writer) gather(batch []*request) (_ []*request, next *request) {
+	if batch[0].alone {
+		return batch, nil
+	}
+	size := batch[0].size
+	for len(batch) < maxBatch && size < maxBatchBytes {
+		select {
+		case r, ok := <-w.queue:
+			if !ok {
+				return batch, nil
+			}
+			if r.alone {
+				return batch, r
+			}
+			batch = append(batch, r)
+			size += r.size
+		default:
+			return batch, nil
+		}
+	}
+	return batch, nil
+}
+
+// commit makes batch durable and answers it. If the database fails, each request
+// gets a transaction of its own, so that none fails for another's sake.
+func (w *writer) commit(batch []*request) {
+	answers := make([]error, len(batch))
+	err := w.try(batch, answers)
+	if err == nil {
+		for i, r := range batch {
+			r.done <- answers[i]
+		}
+		return
+	}
+	if len(batch) == 1 {
+		batch[0].done <- err
+		return
+	}
+	for i := range batch {
+		if err := w.try(batch[i:i+1], answers[i:i+1]); err != nil {
+			answers[i] = err
+		}
+		batch[i].done <- answers[i]
+	}
+}
+
+// try runs batch in one transaction. An error means that nothing of it happened.
+func (w *writer) try(batch []*request, answers []error) (err error) {
+	if err := w.c.exec(stBegin); err != nil {
+		return err
+	}
+	t := &transaction{w: w, c: w.c, s: w.s, epoch: w.s.epoch(), seq: w.nextSeq}
+	defer func() {
+		if err != nil {
+			_ = w.c.exec(stRollback) // SQLite may have rolled back by itself
+			t.undo()
+		}
+	}()
+	for i, r := range batch {
+		if answers[i] = r.ctx.Err(); answers[i] != nil {
+			continue
+		}
+		answers[i] = r.apply(t)
+		var db *dbError
+		if errors.As(answers[i], &db) || errors.Is(answers[i], errCorrupt) {
+			return answers[i]
+		}
+	}
+	if !t.wrote {
+		return w.c.exec(stRollback)
+	}
+	if err := w.c.exec(stCommit); err != nil {
+		return err
+	}
+	t.publish()
+	return nil
+}
+
+// emptyLog moves the write-ahead log into the file and empties it, unless a reader
+// still needs it.
+func (w *writer) emptyLog() bool {
+	if err := w.c.script("PRAGMA busy_timeout(100)"); err != nil {
+		return false
+	}
+	busy, err := w.c.pragma("wal_checkpoint(TRUNCATE)")
+	_ = w.c.script("PRAGMA busy_timeout(10000)")
+	return err == nil && busy == 0
+}
+
+// transaction is what a batch has done so far. Nobody but the writer sees it
+// before publish.
+type transaction struct {
+	w       *writer
+	c       *conn
+	s       *Store
+	epoch   memory.Epoch
+	seq     int64 // of the next commit
+	wrote   bool
+	pending map[*project]*pending
+	order   []*pending
+	after   []func() // to do once it is durable
+}
+
+// pending is one project's state within a transaction, over the durable one.
+type pending struct {
+	p       *project
+	rev     memory.Revision
+	commit  memory.CommitID
+	seq     int64
+	files   int64
+	bytes   int64
+	entries map[memory.Path]head
+	commits []memory.Commit
+	undo    []pathMove
+}
+
+// pathMove is a change of a collision index, for taking it back.
+type pathMove struct {
+	path  memory.Path
+	added bool
+}
+
+// on returns the pending state of p.
+func (t *transaction) on(p *project) *pending {
+	if o := t.pending[p]; o != nil {
+		return o
+	}
+	// The writer alone changes p, so reading it needs no lock here.
+	o := &pending{p: p, rev: p.rev, commit: p.commit, seq: p.seq, files: p.files, bytes: p.bytes,
+		entries: make(map[memory.Path]head, 1)}
+	if t.pending == nil {
+		t.pending = make(map[*project]*pending)
+	}
+	t.pending[p] = o
+	t.order = append(t.order, o)
+	return o
+}
+
+func (o *pending) entry(path memory.Path) (head, bool) {
+	if h, ok := o.entries[path]; ok {
+		return h, true
+	}
+	h, ok := o.p.entries[path]
+	return h, ok
+}
+
+func (o *pending) cursor(epoch memory.Epoch) memory.Cursor {
+	return memory.Cursor{Epoch: epoch, Revision: o.rev, CommitID: o.commit}
+}
+
+// view is what Judge sees.
+func (o *pending) view(epoch memory.Epoch) store.View {
+	return store.View{
+		Head: o.cursor(epoch), Files: o.files, Bytes: o.bytes,
+		Entry: func(path memory.Path) (store.Entry, bool) {
+			h, ok := o.entry(path)
+			if !ok {
+				return store.Entry{}, false
+			}
+			if h.deleted {
+				return store.Entry{LastETag: h.etag(), Revision: h.rev}, true
+			}
+			return store.Entry{ETag: h.etag(), Size: h.size, Revision: h.rev}, true
+		},
+		Collides: o.p.paths.CheckAfter,
+	}
+}
+
+// append writes c as the next commit of o's project. Its contents are kept as they
+// are: nobody may change them any more.
+func (t *transaction) append(o *pending, c *memory.Commit) error {
+	t.wrote = true
+	seq := t.seq
+	t.seq++
+	r := record{Commit: *c, versions: make([]version, len(c.Changes))}
+	for i := range c.Changes {
+		v := &r.versions[i]
+		v.AppliedChange = c.Changes[i]
+		if was, ok := o.entry(v.Path); ok {
+			v.prevSeq, v.prevRev = was.seq, was.rev
+		}
+	}
+	t.w.buf = appendMeta(t.w.buf[:0], &r)
+	if err := t.c.exec(stPutCommit, seq, o.p.id, int64(c.Revision), t.w.buf, r.content()); err != nil {
+		return err
+	}
+	for i := range c.Changes {
+		if err := t.move(o, &c.Changes[i], c.Revision, seq); err != nil {
+			return err
+		}
+	}
+	o.rev, o.commit, o.seq = c.Revision, c.ID, seq
+	o.commits = append(o.commits, *c)
+	return nil
+}
+
+// move brings one path of o to what the change leaves.
+func (t *transaction) move(o *pending, ch *memory.AppliedChange, rev memory.Revision, seq int64) error {
+	was, existed := o.entry(ch.Path)
+	now := newHead(ch, rev, seq)
+	if existed && !was.deleted {
+		o.files--
+		o.bytes -= was.size
+		if now.deleted {
+			o.p.paths.Remove(ch.Path)
+			o.undo = append(o.undo, pathMove{ch.Path, false})
+		}
+	}
+	if !now.deleted {
+		o.files++
+		o.bytes += now.size
+		if !existed || was.deleted {
+			o.p.paths.Add(ch.Path)
+			o.undo = append(o.undo, pathMove{ch.Path, true})
+		}
+	}
+	o.entries[ch.Path] = now
+	t.w.buf = appendHead(t.w.buf[:0], now)
+	return t.c.exec(stPutHead, o.p.id, string(ch.Path), t.w.buf)
+}
+
+// undo takes back what the transaction did to the collision indexes.
+func (t *transaction) undo() {
+	for _, o := range t.order {
+		for i := len(o.undo) - 1; i >= 0; i-- {
+			if m := o.undo[i]; m.added {
+				o.p.paths.Remove(m.path)
+			} else {
+				o.p.paths.Add(m.path)
+			}
+		}
+	}
+}
+
+// publish makes visible what is durable now, and then says so.
+func (t *transaction) publish() {
+	t.w.nextSeq = t.seq
+	for _, o := range t.order {
+		o.publish()
+	}
+	for _, f := range t.after {
+		f()
+	}
+	for _, o := range t.order {
+		if len(o.commits) > 0 {
+			t.s.notices.Wake(o.p.key)
+		}
+	}
+}
+
+func (o *pending) publish() {
+	p := o.p
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.rev, p.commit, p.seq, p.files, p.bytes = o.rev, o.commit, o.seq, o.files, o.bytes
+	for path, h := range o.entries {
+		p.entries[path] = h
+	}
+	for i := range o.commits {
+		p.tail.push(o.commits[i])
+	}
+}
+
+// errGone is a project that was purged while a call held it.
+func errGone(p *project) error { return store.NoProject(p.key) }
+
+func corrupt(p *project, seq int64) error {
+	return fmt.Errorf("%s: row %d: %w", p.key, seq, errCorrupt)
+}
