@@ -71,6 +71,9 @@ func TestCheckContent(t *testing.T) {
 		{"marker in the frontmatter", "project_a.md", "---\nname: n\n<<<<<<< HEAD\n---\n", []string{"3 " + RuleMergeMarker, "~3 " + RuleFrontmatterInvalid}},
 		{"marker after a fence", "a.md", head + "```\ncode\n```\n<<<<<<< HEAD\n", []string{"8 " + RuleMergeMarker}},
 		{"in a code fence", "a.md", head + "```diff\n<<<<<<< HEAD\n=======\n>>>>>>> x\n```\n~~~~\n<<<<<<< HEAD\n~~~\n<<<<<<< HEAD\n~~~~\n", nil},
+		{"another fence within a fence", "a.md", head + "```\n~~~\n<<<<<<< HEAD\n```\n", nil},
+		{"a tilde fence is not closed by backticks", "a.md", head + "~~~\n```\n~~~\n<<<<<<< HEAD\n", []string{"8 " + RuleMergeMarker}},
+		{"underlined heading beside talk of markers", "a.md", head + "Heading\n=======\nsee <<<<<<< HEAD\n", nil},
 		{"underlined heading", "a.md", head + "Heading\n=======\n", nil},
 		{"eight are none, nor six, nor within a line", "a.md", head + "<<<<<<<< x\n<<<<<< x\nsee <<<<<<< x\n>>>>>>>x\n", nil},
 

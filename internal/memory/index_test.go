@@ -161,6 +161,16 @@ func TestStripIndex(t *testing.T) {
 	}
 }
 
+func TestCommentInCodeSpanHidesNothing(t *testing.T) {
+	in := "write `<!--` first\n- [A](a.md)\nthen -->\n"
+	if got := string(StripIndex([]byte(in))); got != in {
+		t.Errorf("stripped to %q", got)
+	}
+	if got := ParseIndex([]byte(in)).Entries(); len(got) != 1 {
+		t.Errorf("entries %v, want a.md", got)
+	}
+}
+
 func TestIndexWarnings(t *testing.T) {
 	long := "---\nname: x\n---\n- [T](a.md) — " + strings.Repeat("记", 140) + "\n" // 154 characters
 	var got []string

@@ -112,7 +112,7 @@ func TestParsePathRefuses(t *testing.T) {
 		{"notes", RulePathExtension, "byte 5:"},
 		{han + "a.md", RulePathSegmentTooLong, "byte 0:"},
 		{"a/" + strings.Repeat("d", 256) + "/x.md", RulePathSegmentTooLong, "byte 2:"},
-		{strings.Repeat("d/", 511) + "x.md", RulePathTooLong, "byte 1024:"},
+		{strings.Repeat("d/", 510) + "xx.md", RulePathTooLong, "byte 1024:"},
 	} {
 		rule, msg := pathRule(t, tc.in)
 		if rule != tc.rule || !strings.Contains(msg, tc.at) {
@@ -189,6 +189,7 @@ func TestFoldKey(t *testing.T) {
 		{"ΣΑΣ.md", "σας.md"},
 		{"É.md", "é.md"},
 		{"ᾳ.md", "ΑΙ.md"},
+		{"ᾳ\u0323.md", "Α\u0323Ι.md"}, // folded as it stands, the dot would move below the iota
 		{"Ꮟ.md", "ꮟ.md"},
 		{"Ᏸ.md", "ᏸ.md"},
 	} {
