@@ -63,6 +63,10 @@ type Config struct {
 	Now      func() time.Time // UTC
 	// MintToken returns a new credential: its text, its id and the hash to keep.
 	MintToken func() (text, id, hash string, err error)
+	// Archive moves histories between hubs.
+	Archive Archiver
+	// TempDir is where backups are made before they are sent.
+	TempDir string
 	// Revoked is told the id of a token that was revoked.
 	Revoked func(tokenID string)
 	Limits  Limits
@@ -131,3 +135,22 @@ func hide(key memory.ProjectKey, err error) error {
 	}
 	return err
 }
+
+// Refused puts on record that a commit was refused before it reached the service,
+// because a path or a change in it cannot be read.
+func (s *Service) Refused(ctx context.Context, c Call, key memory.ProjectKey, err error) error {
+	if perr := c.Principal.mayProject(key, Writer); perr != nil {
+		err = perr // who may not write learns nothing else
+	}
+	var e *memory.Error
+	if errors.As(err, &e) {
+		s.Observer.Commit(string(e.Reason))
+		for _, v := range e.Violations {
+			s.Observer.Refused(v.Rule)
+		}
+	}
+	return s.refused(ctx, c, key.Team, "commit", key.String(), err)
+}
+
+// Token is a credential as it is listed; its secret is not kept.
+type Token = store.Token

@@ -127,6 +127,13 @@ func (c *settingsCache) remember(at settingKey, value any, version int64) {
 	c.docs[at] = settingDoc{value: value, version: version, until: c.now().Add(settingsTTL)}
 }
 
+// clear forgets everything, because documents were replaced behind the cache.
+func (c *settingsCache) clear() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.docs)
+}
+
 func (c *settingsCache) forget(scope, name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

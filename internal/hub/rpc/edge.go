@@ -1,0 +1,232 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	"github.com/memsvc/memsvc/internal/hub/authn"
+	"github.com/memsvc/memsvc/internal/hub/service"
+	"github.com/memsvc/memsvc/internal/memory"
+	"github.com/memsvc/memsvc/internal/wire"
+)
+
+// RequestIDHeader carries the request's id in both directions.
+const RequestIDHeader = "x-request-id"
+
+// maxRequestID bounds an id that a caller brings; others get one of ours.
+const maxRequestID = 64
+
+// edge is what every call passes on its way in and out.
+type edge struct {
+	auth     *authn.Authenticator
+	validate func(any) error
+	metrics  *metrics
+	log      *slog.Logger
+	now      func() time.Time
+}
+
+type callKey struct{}
+
+// call returns who asks, as the interceptors found out.
+func call(ctx context.Context) service.Call {
+	c, _ := ctx.Value(callKey{}).(service.Call)
+	return c
+}
+
+// unary is the interceptor of calls with one request and one answer.
+func (e *edge) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (resp any, err error) {
+	begin := e.now()
+	id := requestID(ctx)
+	_ = grpc.SetHeader(ctx, metadata.Pairs(RequestIDHeader, id)) // a broken stream needs no header
+	c := service.Call{RequestID: id}
+	defer func() {
+		if r := recover(); r != nil {
+			err = e.panicked(info.FullMethod, id, r)
+		}
+		resp, err = e.leave(ctx, info.FullMethod, c, begin, resp, err)
+	}()
+	if !open(info.FullMethod) {
+		who, err := e.enter(ctx)
+		if err != nil {
+			return nil, err
+		}
+		c.Principal = principalOf(who)
+		if err := e.auth.Allow(who); err != nil {
+			return nil, err
+		}
+		if err := e.validate(req); err != nil {
+			return nil, err
+		}
+	}
+	return handler(context.WithValue(ctx, callKey{}, c), req)
+}
+
+// stream is the interceptor of streams.
+func (e *edge) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
+	begin := e.now()
+	ctx := ss.Context()
+	id := requestID(ctx)
+	_ = ss.SetHeader(metadata.Pairs(RequestIDHeader, id))
+	c := service.Call{RequestID: id}
+	e.metrics.open(info.FullMethod, 1)
+	defer func() {
+		if r := recover(); r != nil {
+			err = e.panicked(info.FullMethod, id, r)
+		}
+		e.metrics.open(info.FullMethod, -1)
+		_, err = e.leave(ctx, info.FullMethod, c, begin, nil, err)
+	}()
+	if open(info.FullMethod) {
+		return handler(srv, ss)
+	}
+	who, err := e.enter(ctx)
+	if err != nil {
+		return err
+	}
+	c.Principal = principalOf(who)
+	if err := e.auth.Allow(who); err != nil {
+		return err
+	}
+	held, stop := e.auth.Hold(ctx, who)
+	defer stop()
+	err = handler(srv, &stream{ServerStream: ss, ctx: context.WithValue(held, callKey{}, c), validate: e.validate})
+	if held.Err() != nil && ctx.Err() == nil {
+		return context.Cause(held) // the credential ended, not the caller
+	}
+	return err
+}
+
+// stream carries the caller's context and validates what is received.
+type stream struct {
+	grpc.ServerStream
+	ctx      context.Context //nolint:containedctx // gRPC hands contexts to handlers this way
+	validate func(any) error
+}
+
+func (s *stream) Context() context.Context { return s.ctx }
+
+func (s *stream) RecvMsg(m any) error {
+	if err := s.ServerStream.RecvMsg(m); err != nil {
+		return err
+	}
+	return s.validate(m)
+}
+
+// open reports whether a method needs no credential: health, and reflection, which
+// tells the published contract only.
+func open(method string) bool {
+	return strings.HasPrefix(method, "/grpc.health.v1.") || strings.HasPrefix(method, "/grpc.reflection.")
+}
+
+func (e *edge) enter(ctx context.Context) (authn.Identity, error) {
+	md, _ := metadata.FromIncomingContext(ctx)
+	header := ""
+	if v := md.Get("authorization"); len(v) == 1 {
+		header = v[0]
+	}
+	return e.auth.Authenticate(ctx, header)
+}
+
+func principalOf(id authn.Identity) service.Principal {
+	role, err := service.ParseRole(id.Role)
+	if err != nil {
+		role = service.NoRole // a record that nobody understands allows nothing
+	}
+	return service.Principal{Name: "token:" + id.Name, TokenID: id.ID, Team: id.Team, Project: id.Project, Role: role}
+}
+
+// requestID returns the id that the caller brought, if it is harmless in a log, or a
+// new one.
+func requestID(ctx context.Context) string {
+	md, _ := metadata.FromIncomingContext(ctx)
+	if v := md.Get(RequestIDHeader); len(v) == 1 && harmless(v[0]) {
+		return v[0]
+	}
+	return uuid.NewString()
+}
+
+func harmless(id string) bool {
+	if id == "" || len(id) > maxRequestID || strings.HasPrefix(id, authn.Prefix) {
+		return false
+	}
+	for i := range len(id) {
+		c := id[i]
+		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_' || c == '.') {
+			return false
+		}
+	}
+	return true
+}
+
+// panicked turns a panic into an internal error with its stack for the log. The
+// value of the panic could hold a caller's text, so only its type is kept.
+func (e *edge) panicked(method, id string, r any) error {
+	e.metrics.panics.Inc()
+	kind := fmt.Sprintf("%T", r)
+	if err, ok := r.(interface {
+		error
+		RuntimeError()
+	}); ok {
+		kind = err.Error()
+	}
+	e.log.Error("panic in a handler", "method", method, "request_id", id, "panic", kind, "stack", string(debug.Stack()))
+	return &memory.Error{Reason: memory.ReasonInternal}
+}
+
+// leave translates the error, counts the call and logs it: the one place for each.
+func (e *edge) leave(ctx context.Context, method string, c service.Call, begin time.Time, resp any, err error) (any, error) {
+	took := e.now().Sub(begin)
+	st := wire.ToStatus(err, c.RequestID)
+	code := codes.OK
+	if st != nil {
+		code = st.Code()
+	}
+	e.metrics.done(method, code, took)
+	if code == codes.OK {
+		if e.log.Enabled(ctx, slog.LevelDebug) {
+			e.log.DebugContext(ctx, "call", "method", method, "request_id", c.RequestID, "principal", c.Principal.Name, "took", took)
+		}
+		return resp, nil
+	}
+	level, attrs := slog.LevelInfo, []any{
+		"method", method, "request_id", c.RequestID, "principal", c.Principal.Name,
+		"code", code.String(), "reason", string(wire.ReasonOf(st)), "took", took,
+	}
+	switch code {
+	case codes.Internal, codes.Unknown, codes.DataLoss:
+		// Only here does the cause matter, and only the log gets it.
+		level = slog.LevelError
+		attrs = append(attrs, "cause", err.Error())
+	case codes.Canceled:
+		level = slog.LevelDebug
+	case codes.Unavailable:
+		level = slog.LevelWarn
+		var e *memory.Error
+		if !errors.As(err, &e) {
+			attrs = append(attrs, "cause", err.Error())
+		}
+	}
+	if p, ok := peer.FromContext(ctx); ok && code == codes.Unauthenticated {
+		attrs = append(attrs, "peer", p.Addr.String())
+	}
+	e.log.Log(ctx, level, "call failed", attrs...)
+	return nil, st.Err()
+}
+
+// unimplemented answers a method that does not exist.
+func unimplemented(_ any, ss grpc.ServerStream) error {
+	method, _ := grpc.MethodFromServerStream(ss)
+	return status.Errorf(codes.Unimplemented, "unknown method %.100q; the hub speaks memsvc.v1", method)
+}
