@@ -76,9 +76,9 @@ func compatOffset(s string) int {
 	return 0
 }
 
-// percentDecode undoes one level of percent-encoding. hostile says that a decoded
-// byte is a separator or NUL, or begins an overlong UTF-8 form, which only serves to
-// hide one.
+// percentDecode undoes one level of percent-encoding. hostile says that s comes back
+// unchanged, because a decoded byte is a separator or NUL, or begins an overlong UTF-8
+// form, which only serves to hide one.
 func percentDecode(s string) (decoded string, hostile bool) {
 	if strings.IndexByte(s, '%') < 0 {
 		return s, false

@@ -47,7 +47,7 @@ func (e *IndexEntry) Key() string {
 	if i := strings.IndexByte(t, '#'); i >= 0 {
 		t = t[:i]
 	}
-	if d, hostile := percentDecode(t); !hostile && utf8.ValidString(d) {
+	if d, _ := percentDecode(t); utf8.ValidString(d) { // a hostile one comes back as it was
 		t = d
 	}
 	return norm.NFC.String(path.Clean(t))
