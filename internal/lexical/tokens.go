@@ -37,14 +37,8 @@ func Tokens(text string) iter.Seq[Token] {
 				continue
 			}
 			end, camel := runEnd(text, at+n, kind, r)
-			ok := true
-			switch kind {
-			case unspaced:
-				ok = yieldPairs(text[at:end], at, yield)
-			default:
-				ok = yieldWord(text[at:end], at, camel, yield)
-			}
-			if !ok {
+			if kind == unspaced && !yieldPairs(text[at:end], at, yield) ||
+				kind == word && !yieldWord(text[at:end], at, camel, yield) {
 				return
 			}
 			at = end
