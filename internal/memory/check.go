@@ -76,11 +76,11 @@ type checker struct {
 }
 
 func (c *checker) refuse(line int, rule, msg string) {
-	c.Violations = append(c.Violations, Violation{Path: quoteCut(string(c.path)), Line: line, Rule: rule, Message: msg})
+	c.Violations = append(c.Violations, Violation{Path: cutText(string(c.path)), Line: line, Rule: rule, Message: msg})
 }
 
 func (c *checker) warn(line int, rule, msg string) {
-	c.Warnings = append(c.Warnings, Violation{Path: quoteCut(string(c.path)), Line: line, Rule: rule, Message: msg})
+	c.Warnings = append(c.Warnings, Violation{Path: cutText(string(c.path)), Line: line, Rule: rule, Message: msg})
 }
 
 // lineAt returns the 1-based line of a byte offset.

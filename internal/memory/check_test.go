@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -59,6 +60,7 @@ func TestCheckContent(t *testing.T) {
 		{"unparseable otherwise", "a.md", "---\ndescription: a: b\ntype: project\nusertype: username\n---\n", []string{"~2 " + RuleFrontmatterInvalid}},
 		{"the body may speak of it", "a.md", head + "type: user\n", nil},
 
+		{"the path is named as it is", `say "hi" 记.md`, "text\n", []string{"~0 " + RuleTypeMissing}},
 		{"no type", "notes.md", "text\n", []string{"~0 " + RuleTypeMissing}},
 		{"a type outside the set", "a.md", "---\nname: n\ntype: note\n---\n", []string{"~3 " + RuleTypeUnknown}},
 		{"a type in capitals is outside the set", "a.md", "---\ntype: Project\n---\n", []string{"~2 " + RuleTypeUnknown}},
@@ -117,6 +119,17 @@ func TestCheckedErr(t *testing.T) {
 		if tc.want == nil && err != nil || tc.want != nil && !errors.Is(err, tc.want) {
 			t.Errorf("%.30q: %v, want %v", tc.in, err, tc.want)
 		}
+	}
+}
+
+func TestLongPathsAreCutInViolations(t *testing.T) {
+	p, err := ParsePath(strings.Repeat("记/", 200) + "x.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := CheckContent(p, []byte("x")).Warnings[0].Path
+	if len(got) > maxViolationPath || !utf8.ValidString(got) || !strings.HasSuffix(got, "…") {
+		t.Errorf("path %q of %d bytes", got, len(got))
 	}
 }
 

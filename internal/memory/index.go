@@ -241,13 +241,13 @@ func IndexWarnings(path Path, content []byte) []Violation {
 			continue
 		}
 		if chars := utf8.RuneCount(text); chars > MaxIndexLineChars {
-			out = append(out, Violation{Path: quoteCut(string(path)), Line: line, Rule: RuleIndexLineLong,
+			out = append(out, Violation{Path: cutText(string(path)), Line: line, Rule: RuleIndexLineLong,
 				Message: fmt.Sprintf("the line has %d characters; keep to %d and move the rest into the memory", chars, MaxIndexLineChars)})
 		}
 	}
 	loaded, cut := CutIndex(content)
 	if stripped := StripIndex(content); len(loaded) < len(stripped) {
-		out = append(out, Violation{Path: quoteCut(string(path)), Rule: RuleIndexOverCap,
+		out = append(out, Violation{Path: cutText(string(path)), Rule: RuleIndexOverCap,
 			Message: fmt.Sprintf("the index has %d lines and %d bytes, but only %d lines or %d bytes are loaded, so %d entries are not seen; shorten it",
 				countLines(stripped), len(stripped), MaxIndexLines, MaxIndexBytes, cut)})
 	}

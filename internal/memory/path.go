@@ -78,23 +78,29 @@ func invalidPath(s, rule string, at int, msg string) error {
 	}
 }
 
-// quoteCut returns s quoted, so that control characters cannot reach a terminal,
-// and cut to what Violation.Path promises.
+// maxViolationPath is what Violation.Path promises, in bytes.
+const maxViolationPath = 256
+
+// quoteCut returns a text that is no path as Violation.Path: escaped, so that control
+// characters cannot reach a terminal, and cut.
 func quoteCut(s string) string {
-	const limit = 256
-	if len(s) > limit {
-		s = s[:limit]
+	if len(s) > maxViolationPath {
+		s = s[:maxViolationPath]
 	}
 	q := strconv.QuoteToGraphic(s)
-	q = q[1 : len(q)-1]
-	if len(q) > limit {
-		cut := limit - len("…")
-		for cut > 0 && !utf8.RuneStart(q[cut]) {
-			cut--
-		}
-		q = q[:cut] + "…"
+	return cutText(q[1 : len(q)-1])
+}
+
+// cutText returns s as Violation.Path: as it is, unless it is too long.
+func cutText(s string) string {
+	if len(s) <= maxViolationPath {
+		return s
 	}
-	return q
+	cut := maxViolationPath - len("…")
+	for cut > 0 && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return s[:cut] + "…"
 }
 
 // brokenPathRule returns the first broken rule, the byte offset where it is broken
