@@ -42,7 +42,6 @@ func detailToProto(e *memory.Error, requestID string) *memsvcv1.ErrorDetail {
 	room := MaxErrorContent
 	for _, m := range e.Current {
 		if len(m.Content) > room {
-			m.Size = int64(len(m.Content))
 			m.Content = nil
 		}
 		room -= len(m.Content)

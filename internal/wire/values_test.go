@@ -147,6 +147,7 @@ func TestWhatDoesNotFitIsRefused(t *testing.T) {
 		"no path":            func(m *memsvcv1.Memory) { m.Path = "" },
 		"short etag":         func(m *memsvcv1.Memory) { m.Etag = "ab" },
 		"upper-case etag":    func(m *memsvcv1.Memory) { m.Etag = strings.Repeat("A", 64) },
+		"etag not hex":       func(m *memsvcv1.Memory) { m.Etag = strings.Repeat("g", 64) },
 		"last etag":          func(m *memsvcv1.Memory) { m.LastEtag = "x" },
 		"earlier etag":       func(m *memsvcv1.Memory) { m.EarlierEtags = []string{"x"} },
 		"living, no etag":    func(m *memsvcv1.Memory) { m.Etag = "" },
