@@ -184,3 +184,24 @@ func KeepPrivate(index memory.Path, local, shared, merged []byte) []byte {
 	}
 	return MergeTexts(index, shared, true, local, merged).Text
 }
+
+// KeepEntries returns shared with the entries of the agreed index whose target held
+// reports and that shared lacks, at their old place: while a refused rename holds the
+// delete of its old file, the line for that file has to stay too.
+func KeepEntries(index memory.Path, shared, agreed []byte, held func(memory.Path) bool) []byte {
+	has := byID(indexLines(shared))
+	var less []byte // agreed, less the entries to keep: then they count as added there
+	missing := false
+	for _, line := range indexLines(agreed) {
+		_, there := has[line.id]
+		if line.entry && !there && held(memory.Path(path.Join(index.Dir(), line.key))) {
+			missing = true
+			continue
+		}
+		less = append(less, line.raw...)
+	}
+	if !missing {
+		return shared
+	}
+	return MergeTexts(index, less, true, shared, agreed).Text
+}

@@ -1,0 +1,311 @@
+package syncer
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/memsvc/memsvc/internal/agent/reconcile"
+	"github.com/memsvc/memsvc/internal/memory"
+)
+
+// soon is when a cycle should come again after a file moved under its hands.
+const soon = time.Second
+
+// applyAll carries out the local side of the plan and queues what goes to the hub.
+// Contents are fetched in windows, so that memory stays bounded.
+func (c *cycle) applyAll(ctx context.Context, actions []reconcile.Action) error {
+	for len(actions) > 0 {
+		n, size := 0, int64(0)
+		var need []memory.Path
+		for n < len(actions) && len(need) < batchFiles && size < batchBytes {
+			a := actions[n]
+			switch {
+			case a.Kind == reconcile.Pull || a.Kind == reconcile.Merge:
+				need = append(need, a.Path)
+				size += max(c.remote[a.Path].Size, 1)
+			case a.Kind == reconcile.PullDelete || a.Kind == reconcile.Agree:
+				size += c.snap.Files[a.Path].Size
+			}
+			n++
+		}
+		if err := c.fetch(ctx, need); err != nil {
+			return err
+		}
+		if err := c.trashAll(ctx, actions[:n]); err != nil {
+			return err
+		}
+		for _, a := range actions[:n] {
+			if err := c.apply(ctx, a); err != nil {
+				return err
+			}
+			if err := c.saveFull(ctx); err != nil {
+				return err
+			}
+		}
+		for _, p := range need { // what was applied is not needed in memory
+			if f, living := c.remote[p]; living {
+				f.Content = nil
+				c.remote[p] = f
+			}
+		}
+		actions = actions[n:]
+	}
+	return nil
+}
+
+// apply carries out one action. Its error ends the cycle; trouble with one file does not.
+func (c *cycle) apply(ctx context.Context, a reconcile.Action) error {
+	p := a.Path
+	if a.EditKept {
+		c.note(Note{Kind: NoteEditKept, Path: p})
+	}
+	switch a.Kind {
+	case reconcile.Agree:
+		return c.agree(ctx, a)
+	case reconcile.Forget:
+		c.dropBase(p)
+	case reconcile.Push, reconcile.PushDelete:
+		c.outs = append(c.outs, out{Action: a})
+	case reconcile.PullDelete:
+		return c.removeFile(ctx, a)
+	case reconcile.Pull, reconcile.Merge:
+		f := c.remote[p]
+		if f.Content == nil {
+			c.later(soon) // the hub went on meanwhile; its change comes with the next pull
+			return nil
+		}
+		if a.Local == "" {
+			return c.putFile(ctx, a, f.Content)
+		}
+		if c.snap.Files[p].Size > memory.MaxMemoryBytes {
+			c.hold(c.tooLarge(p))
+			return nil
+		}
+		if memory.IsIndex(p) {
+			return c.mergeIndex(ctx, a)
+		}
+		if a.Kind == reconcile.Merge {
+			return c.mergeFile(ctx, a)
+		}
+		return c.putFile(ctx, a, f.Content)
+	}
+	return nil
+}
+
+// agree takes over a text that both sides hold. The disk is nearer than the hub.
+func (c *cycle) agree(ctx context.Context, a reconcile.Action) error {
+	f := c.remote[a.Path]
+	text := f.Content
+	if text == nil {
+		var ok bool
+		var err error
+		if text, ok, err = c.readAs(ctx, a.Path, a.Local); !ok || err != nil {
+			return err
+		}
+	}
+	c.setBase(a.Path, BaseEntry{Text: f.ETag, Hub: f.ETag, Local: f.ETag, HubRevision: f.Revision}, text)
+	return nil
+}
+
+// write puts a text on the disk. ok is false when the path was left alone.
+func (c *cycle) write(ctx context.Context, p memory.Path, content []byte, expect memory.ETag) (ok bool, err error) {
+	f := c.remote[p]
+	mtime := f.ModTime
+	if !mtime.IsZero() {
+		mtime = mtime.Add(-c.s.ports.Remote.Offset())
+	}
+	err = c.s.ports.Local.Write(ctx, p, content, mtime, expect)
+	if err != nil {
+		return false, c.localTrouble(ctx, "write", p, err)
+	}
+	c.local[p] = memory.ETagOf(content)
+	return true, nil
+}
+
+// localTrouble sorts an error of Local: nil means that this path waits.
+func (c *cycle) localTrouble(ctx context.Context, step string, p memory.Path, err error) error {
+	switch {
+	case interrupted(ctx, err):
+		return &stepError{step: step, path: p, err: err}
+	case errors.Is(err, ErrLocalChanged), errors.Is(err, ErrLocalAbsent):
+		c.later(soon)
+	case errors.Is(err, ErrLocalBlocked):
+		c.result.Pending++
+		c.hold(Held{Path: p, By: HeldByDisk, Revision: c.cursor.Revision, Violations: []memory.Violation{{
+			Path: string(p), Rule: "local-blocked", Message: "something else stands where the hub's file belongs; move it away",
+		}}})
+	default:
+		c.result.Pending++
+		c.errs = append(c.errs, &stepError{step: step, path: p, err: err})
+	}
+	return nil
+}
+
+// putFile replaces the local file, which is unchanged or absent, by the hub's.
+func (c *cycle) putFile(ctx context.Context, a reconcile.Action, content []byte) error {
+	p := a.Path
+	if ok, err := c.write(ctx, p, content, a.Local); !ok || err != nil {
+		return err
+	}
+	c.result.Pulled++
+	c.flagPulled(p, content)
+	f := c.remote[p]
+	c.setBase(p, BaseEntry{Text: f.ETag, Hub: f.ETag, Local: f.ETag, HubRevision: f.Revision}, content)
+	return nil
+}
+
+// flagPulled says so when a text that came from elsewhere grants permissions (ruling 13.20).
+func (c *cycle) flagPulled(p memory.Path, content []byte) {
+	for _, w := range memory.CheckContent(p, content).Warnings {
+		if w.Rule == memory.RuleGrantsApproval {
+			c.note(Note{Kind: NotePermission, Path: p, ETag: memory.ETagOf(content), Origin: c.remote[p].Author.Principal})
+			c.warn(p, []memory.Violation{w})
+		}
+	}
+}
+
+// readAs reads a local file if it still is what was planned with.
+func (c *cycle) readAs(ctx context.Context, p memory.Path, want memory.ETag) (text []byte, ok bool, err error) {
+	text, err = c.s.ports.Local.Read(ctx, p)
+	if err != nil {
+		return nil, false, c.localTrouble(ctx, "read", p, err)
+	}
+	if memory.ETagOf(text) != want {
+		c.later(soon)
+		return nil, false, nil
+	}
+	return text, true, nil
+}
+
+// trashAll keeps copies of the files that the actions take from the disk, in one step
+// of the state. Copies of files that then stay do no harm.
+func (c *cycle) trashAll(ctx context.Context, actions []reconcile.Action) error {
+	for _, a := range actions {
+		why := ""
+		switch p := a.Path; {
+		case a.Kind == reconcile.PullDelete && memory.IsIndex(p) && a.Base.Local != a.Base.Hub:
+		case a.Kind == reconcile.PullDelete:
+			why = "deleted on the hub"
+		case c.stale[p] && a.Kind == reconcile.Pull && c.snap.Files[p].Size <= memory.MaxMemoryBytes:
+			why = "an old version, found after the sync state was lost"
+			c.note(Note{Kind: NoteStale, Path: p, ETag: a.Local})
+		}
+		if why == "" {
+			continue
+		}
+		text, ok, err := c.readAs(ctx, a.Path, a.Local)
+		if err != nil {
+			return err
+		}
+		if ok {
+			c.trash(a.Path, text, why)
+			c.trashed[a.Path] = a.Local
+		}
+	}
+	if len(c.todo.PutTrash) == 0 {
+		return nil
+	}
+	return c.save(ctx)
+}
+
+// removeFile deletes the local file, which the hub's side deleted.
+func (c *cycle) removeFile(ctx context.Context, a reconcile.Action) error {
+	p := a.Path
+	if memory.IsIndex(p) && a.Base.Local != a.Base.Hub {
+		return c.shrinkIndex(ctx, a)
+	}
+	if c.trashed[p] != a.Local {
+		if err := c.trashAll(ctx, []reconcile.Action{a}); err != nil || c.trashed[p] != a.Local {
+			return err
+		}
+	}
+	if err := c.s.ports.Local.Remove(ctx, p, a.Local); err != nil {
+		return c.localTrouble(ctx, "remove", p, err)
+	}
+	c.result.Deleted++
+	delete(c.local, p)
+	c.dropBase(p)
+	return nil
+}
+
+// mergeFile merges a memory that both sides changed, or records a conflict.
+func (c *cycle) mergeFile(ctx context.Context, a reconcile.Action) error {
+	p, f := a.Path, c.remote[a.Path]
+	local, ok, err := c.readAs(ctx, p, a.Local)
+	if !ok || err != nil {
+		return err
+	}
+	base, hasBase := c.ancestor(ctx, p)
+	m := reconcile.MergeTexts(p, base, hasBase, local, f.Content)
+	if !m.OK {
+		return c.conflict(ctx, a, base, hasBase, local)
+	}
+	agreed := BaseEntry{Text: f.ETag, Hub: f.ETag, Local: f.ETag, HubRevision: f.Revision}
+	if !bytes.Equal(m.Text, local) {
+		if ok, err := c.writeMerged(ctx, a, m.Text, f.Content); !ok || err != nil {
+			return err
+		}
+		c.result.Pulled++
+		c.flagPulled(p, f.Content)
+	}
+	c.setBase(p, agreed, f.Content)
+	if !bytes.Equal(m.Text, f.Content) {
+		c.outs = append(c.outs, out{Action: reconcile.Action{
+			Path: p, Kind: reconcile.Push, Base: planned(agreed), Local: memory.ETagOf(m.Text), Remote: f.ETag,
+		}, merged: true})
+	}
+	return nil
+}
+
+// writeMerged puts a merged text on the disk. If the cycle ends before the baseline
+// knows, the intent tells the next one that the hub's text is contained in it: merging
+// a second time could pair repeated lines otherwise.
+func (c *cycle) writeMerged(ctx context.Context, a reconcile.Action, merged, hub []byte) (ok bool, err error) {
+	c.todo.PutIntents = append(c.todo.PutIntents, Intent{Path: a.Path, Wanted: memory.ETagOf(merged), Base: memory.ETagOf(hub)})
+	c.keepText(hub)
+	if err := c.save(ctx); err != nil {
+		return false, err
+	}
+	ok, err = c.write(ctx, a.Path, merged, a.Local)
+	c.todo.DropIntents = append(c.todo.DropIntents, a.Path)
+	return ok, err
+}
+
+// conflict keeps the local text beside the state, and then gives its place to the hub's.
+func (c *cycle) conflict(ctx context.Context, a reconcile.Action, base []byte, hasBase bool, local []byte) error {
+	p, f := a.Path, c.remote[a.Path]
+	x := Conflict{
+		ID: textID(string(p), string(a.Local), string(f.ETag)), Path: p, Local: a.Local, Hub: f.ETag,
+		HubRevision: f.Revision, LocalModTime: c.snap.Files[p].ModTime, Time: c.now,
+	}
+	if hasBase {
+		x.Base = memory.ETagOf(base)
+		c.keepText(base)
+	}
+	c.keepText(local)
+	c.keepText(f.Content)
+	_, known := c.s.state.Conflicts[x.ID]
+	if !known {
+		c.todo.PutConflicts = append(c.todo.PutConflicts, x)
+	}
+	if err := c.save(ctx); err != nil {
+		return err
+	}
+	ok, err := c.write(ctx, p, f.Content, a.Local)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		// The file is another one by now, or stays: its text did not lose its place.
+		if !known {
+			c.todo.DropConflicts = append(c.todo.DropConflicts, x.ID)
+		}
+		return nil
+	}
+	c.result.Pulled++
+	c.flagPulled(p, f.Content)
+	c.setBase(p, BaseEntry{Text: f.ETag, Hub: f.ETag, Local: f.ETag, HubRevision: f.Revision}, f.Content)
+	return nil
+}

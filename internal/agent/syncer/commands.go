@@ -1,0 +1,299 @@
+package syncer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/memsvc/memsvc/internal/memory"
+)
+
+// ResumeMode says what a person decided about a halted link.
+type ResumeMode uint8
+
+// The decisions.
+const (
+	// AcceptDeletes lets the deletes that were held back go to the hub.
+	AcceptDeletes ResumeMode = iota + 1
+	// Restore brings the missing files back from the hub.
+	Restore
+)
+
+// ErrNotHalted means that there is nothing to resume.
+var ErrNotHalted = errors.New("the link is not halted")
+
+// ErrNoConflict means that no open conflict has this id or path.
+var ErrNoConflict = errors.New("no such conflict")
+
+// Resume ends a halt as the person decided; the next cycle acts on it. The workspace
+// gets its marker again. It is an ErrNotHalted when there is none.
+func (s *Syncer) Resume(ctx context.Context, mode ResumeMode) error {
+	s.run.Lock()
+	defer s.run.Unlock()
+	if err := s.load(ctx); err != nil {
+		return err
+	}
+	h := s.state.Halt
+	if h == nil {
+		return ErrNotHalted
+	}
+	if mode != AcceptDeletes && mode != Restore {
+		return fmt.Errorf("resume: say whether to accept the deletes or to restore the files")
+	}
+	if err := s.ports.Local.PutMarker(ctx, s.state.LinkID); err != nil {
+		return &stepError{step: "write the workspace's marker", err: err}
+	}
+	u := Update{ClearHalt: true}
+	if mode == AcceptDeletes {
+		accepted := *h
+		accepted.Accepted = true
+		u = Update{SetHalt: &accepted}
+	} else {
+		// Without a baseline the hub's file is one that this machine never had, and
+		// is pulled.
+		for _, p := range h.Missing {
+			b, known := s.state.Baseline[p]
+			if !known {
+				continue
+			}
+			u.DropBaseline = append(u.DropBaseline, p)
+			if _, ahead := s.state.Ahead[p]; !ahead && b.Hub != "" {
+				u.PutAhead = append(u.PutAhead, Ahead{Path: p, ETag: b.Hub, Revision: b.HubRevision})
+			}
+		}
+	}
+	if err := s.save(ctx, u); err != nil {
+		return err
+	}
+	s.publish(func(st *Status) {
+		if st.Phase == PhaseHalted {
+			st.Phase = PhasePending
+		}
+	})
+	return nil
+}
+
+// ConflictTexts are the texts of a conflict.
+type ConflictTexts struct {
+	Conflict
+	Ours   []byte // the local text that lost its place
+	Theirs []byte // the hub's text when the conflict arose
+	Base   []byte // nil when no ancestor is known
+}
+
+// Conflicts returns the open conflicts, by path and time.
+func (s *Syncer) Conflicts(ctx context.Context) ([]Conflict, error) {
+	s.run.Lock()
+	defer s.run.Unlock()
+	if err := s.load(ctx); err != nil {
+		return nil, err
+	}
+	return sortedConflicts(s.state.Conflicts), nil
+}
+
+// Conflict returns the texts of the conflict with this id, or of the oldest one at
+// this path; an ErrNoConflict if there is none.
+func (s *Syncer) Conflict(ctx context.Context, idOrPath string) (ConflictTexts, error) {
+	s.run.Lock()
+	defer s.run.Unlock()
+	if err := s.load(ctx); err != nil {
+		return ConflictTexts{}, err
+	}
+	x, err := s.findConflict(idOrPath)
+	if err != nil {
+		return ConflictTexts{}, err
+	}
+	out := ConflictTexts{Conflict: x}
+	for _, t := range []struct {
+		to   *[]byte
+		etag memory.ETag
+	}{{&out.Ours, x.Local}, {&out.Theirs, x.Hub}, {&out.Base, x.Base}} {
+		if t.etag == "" {
+			continue
+		}
+		if *t.to, err = s.textOf(ctx, t.etag); err != nil {
+			return ConflictTexts{}, &stepError{step: "read the texts of the conflict at", path: x.Path, err: err}
+		}
+	}
+	return out, nil
+}
+
+func (s *Syncer) textOf(ctx context.Context, e memory.ETag) ([]byte, error) {
+	if e == memory.ETagOf(nil) {
+		return []byte{}, nil
+	}
+	return s.ports.State.Text(ctx, e)
+}
+
+func (s *Syncer) findConflict(idOrPath string) (Conflict, error) {
+	if x, ok := s.state.Conflicts[idOrPath]; ok {
+		return x, nil
+	}
+	for _, x := range sortedConflicts(s.state.Conflicts) {
+		if string(x.Path) == idOrPath {
+			return x, nil
+		}
+	}
+	return Conflict{}, fmt.Errorf("%q: %w", idOrPath, ErrNoConflict)
+}
+
+// Resolution says how a conflict ends.
+type Resolution uint8
+
+// The resolutions.
+const (
+	TakeOurs   Resolution = iota + 1 // the local text that lost its place
+	TakeTheirs                       // what is in place now
+	TakeMerged                       // a text that the person wrote
+)
+
+// Resolve ends a conflict. The chosen text is written as an edit of this machine and
+// goes to the hub with the next cycle; whatever is replaced or given up is kept in the
+// trash. merged counts for TakeMerged only. A file that changes at this very moment is
+// an ErrLocalChanged: nothing was decided, try again.
+func (s *Syncer) Resolve(ctx context.Context, idOrPath string, how Resolution, merged []byte) error {
+	s.run.Lock()
+	defer s.run.Unlock()
+	if err := s.load(ctx); err != nil {
+		return err
+	}
+	x, err := s.findConflict(idOrPath)
+	if err != nil {
+		return err
+	}
+	now := s.ports.Clock()
+	ours, err := s.textOf(ctx, x.Local)
+	if err != nil {
+		return &stepError{step: "read the texts of the conflict at", path: x.Path, err: err}
+	}
+	done := Update{DropConflicts: []string{x.ID}}
+	keep := func(text []byte, why string) Update {
+		e := memory.ETagOf(text)
+		return Update{Texts: [][]byte{text}, PutTrash: []Trashed{{
+			ID: textID(string(x.Path), string(e)), Path: x.Path, ETag: e, Reason: why, Time: now,
+		}}}
+	}
+	var text []byte
+	switch how {
+	case TakeTheirs:
+		u := keep(ours, "given up in a conflict")
+		u.DropConflicts = done.DropConflicts
+		return s.resolved(ctx, u)
+	case TakeOurs:
+		text = ours
+	case TakeMerged:
+		text = merged
+		if err := s.save(ctx, keep(ours, "merged by hand in a conflict")); err != nil {
+			return err
+		}
+	default:
+		return fmt.Errorf("resolve %s: say ours, theirs or merged", x.Path)
+	}
+	current, err := s.ports.Local.Read(ctx, x.Path)
+	expect := memory.ETag("")
+	switch {
+	case err == nil:
+		expect = memory.ETagOf(current)
+		if err := s.save(ctx, keep(current, "replaced when a conflict was resolved")); err != nil {
+			return err
+		}
+	case !errors.Is(err, ErrLocalAbsent):
+		return &stepError{step: "read", path: x.Path, err: err}
+	}
+	if err := s.ports.Local.Write(ctx, x.Path, text, time.Time{}, expect); err != nil {
+		return &stepError{step: "write", path: x.Path, err: err}
+	}
+	return s.resolved(ctx, done)
+}
+
+func (s *Syncer) resolved(ctx context.Context, u Update) error {
+	if err := s.save(ctx, u); err != nil {
+		return err
+	}
+	s.publish(func(*Status) {})
+	return nil
+}
+
+// MarkReported notes that the hub keeps the texts of a conflict too.
+func (s *Syncer) MarkReported(ctx context.Context, id string) error {
+	s.run.Lock()
+	defer s.run.Unlock()
+	if err := s.load(ctx); err != nil {
+		return err
+	}
+	x, ok := s.state.Conflicts[id]
+	if !ok || x.Reported {
+		return nil
+	}
+	x.Reported = true
+	return s.save(ctx, Update{PutConflicts: []Conflict{x}})
+}
+
+// Trash returns the texts that were taken from the disk, the newest first.
+func (s *Syncer) Trash(ctx context.Context) ([]Trashed, error) {
+	s.run.Lock()
+	defer s.run.Unlock()
+	if err := s.load(ctx); err != nil {
+		return nil, err
+	}
+	var out []Trashed
+	for _, t := range s.state.Trash {
+		out = append(out, t)
+	}
+	slices.SortFunc(out, func(a, b Trashed) int {
+		if d := b.Time.Compare(a.Time); d != 0 {
+			return d
+		}
+		return strings.Compare(a.ID, b.ID)
+	})
+	return out, nil
+}
+
+// TrashText returns the bytes of a trashed text.
+func (s *Syncer) TrashText(ctx context.Context, id string) ([]byte, error) {
+	s.run.Lock()
+	defer s.run.Unlock()
+	if err := s.load(ctx); err != nil {
+		return nil, err
+	}
+	t, ok := s.state.Trash[id]
+	if !ok {
+		return nil, fmt.Errorf("trash %q: %w", id, ErrNoText)
+	}
+	return s.textOf(ctx, t.ETag)
+}
+
+// Notes returns the newest events of the link, oldest first.
+func (s *Syncer) Notes(ctx context.Context) ([]Note, error) {
+	s.run.Lock()
+	defer s.run.Unlock()
+	if err := s.load(ctx); err != nil {
+		return nil, err
+	}
+	return slices.Clone(s.state.Notes), nil
+}
+
+// Cursor returns the last point of the project's history that this link has applied.
+func (s *Syncer) Cursor(ctx context.Context) (memory.Cursor, error) {
+	s.run.Lock()
+	defer s.run.Unlock()
+	if err := s.load(ctx); err != nil {
+		return memory.Cursor{}, err
+	}
+	return s.state.Cursor, nil
+}
+
+// Refresh brings Status up to date with the saved state without a cycle, for programs
+// that only show it.
+func (s *Syncer) Refresh(ctx context.Context) error {
+	s.run.Lock()
+	defer s.run.Unlock()
+	if err := s.load(ctx); err != nil {
+		return err
+	}
+	s.publish(func(*Status) {})
+	return nil
+}

@@ -1,0 +1,400 @@
+package syncer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/memsvc/memsvc/internal/agent/reconcile"
+	"github.com/memsvc/memsvc/internal/memory"
+)
+
+// Result is what one cycle did.
+type Result struct {
+	Phase   Phase
+	Pulled  int // files written here
+	Pushed  int // files sent
+	Deleted int // files deleted on either side
+	// Pending counts changes that are left for the next cycle.
+	Pending int
+	// Again says that the next cycle should come after this time even if nothing
+	// moves; 0 = only when something does.
+	Again time.Duration
+}
+
+// cycle is one run of Cycle.
+type cycle struct {
+	s   *Syncer
+	now time.Time
+
+	snap   Snapshot
+	local  reconcile.Tree // as scanned, and then as written
+	base   map[memory.Path]BaseEntry
+	remote map[memory.Path]remoteFile
+	inline int64 // bytes of contents held in remote
+	// touched are the paths whose place in the hub's tree this pull told or retold.
+	touched map[memory.Path]memory.Revision
+	full    bool          // remote comes from a listing
+	cursor  memory.Cursor // what the remote tree stands at
+	// passed are the texts that paths went through on the hub since the cursor.
+	passed map[memory.Path]map[memory.ETag]memory.Revision
+	stale  map[memory.Path]bool // follow the hub, but keep a copy
+	// trashed are the files whose text is kept already.
+	trashed map[memory.Path]memory.ETag
+
+	outs    []out
+	held    map[memory.Path]Held
+	heldDel map[memory.Path]bool // deletes that wait for a refused rename
+	going   map[memory.Path]bool // new files of the commit being built
+
+	quota []memory.Violation // why the hub takes no new files in this cycle
+
+	todo      Update // not yet saved
+	todoBytes int
+	unsaved   map[memory.ETag][]byte // texts of todo
+
+	result Result
+	errs   []error
+}
+
+// Cycle brings both sides as far into step as it can and returns what it did. A
+// cycle that was stopped anywhere, by a crash too, is made good by the next one. The
+// error is the first trouble (see Classify); what did not depend on it was done.
+func (s *Syncer) Cycle(ctx context.Context) (Result, error) {
+	s.run.Lock()
+	defer s.run.Unlock()
+	s.publish(func(st *Status) { st.Phase = PhaseSyncing })
+	c := &cycle{
+		s: s, now: s.ports.Clock(),
+		touched: map[memory.Path]memory.Revision{},
+		passed:  map[memory.Path]map[memory.ETag]memory.Revision{},
+		stale:   map[memory.Path]bool{},
+		trashed: map[memory.Path]memory.ETag{},
+		held:    map[memory.Path]Held{},
+		heldDel: map[memory.Path]bool{},
+		going:   map[memory.Path]bool{},
+		unsaved: map[memory.ETag][]byte{},
+	}
+	err := c.run(ctx)
+	if err == nil {
+		err = errors.Join(c.errs...)
+	}
+	c.report(err)
+	return c.result, err
+}
+
+func (c *cycle) run(ctx context.Context) error {
+	if err := c.s.load(ctx); err != nil {
+		return err
+	}
+	if ok, err := c.look(ctx); !ok || err != nil {
+		return err
+	}
+	if err := c.pull(ctx); err != nil {
+		return err
+	}
+	if err := c.honourIntents(ctx); err != nil {
+		return err
+	}
+	actions := c.plan(ctx)
+	if err := c.applyAll(ctx, actions); err != nil {
+		return err
+	}
+	if err := c.advance(ctx); err != nil {
+		return err
+	}
+	if err := c.push(ctx); err != nil {
+		return errors.Join(err, c.finish(ctx, false))
+	}
+	return c.finish(ctx, true)
+}
+
+// look scans the workspace and decides whether what it sees may be believed. ok is
+// false when the cycle ends here.
+func (c *cycle) look(ctx context.Context) (ok bool, err error) {
+	s := c.s
+	if c.snap, err = s.ports.Local.Scan(ctx); err != nil {
+		return false, &stepError{step: "scan the workspace", err: err}
+	}
+	first := s.state.Fresh || len(s.state.Baseline) == 0
+	if c.snap.Root == RootMissing && s.state.Fresh {
+		// The first time there is nothing to lose: the directory is made.
+		if err := c.mark(ctx); err != nil {
+			return false, err
+		}
+		if c.snap, err = s.ports.Local.Scan(ctx); err != nil {
+			return false, &stepError{step: "scan the workspace", err: err}
+		}
+	}
+	if c.snap.Root != RootOK {
+		c.result.Phase = PhaseNoRoot
+		return false, nil
+	}
+	for _, p := range c.snap.Unreadable {
+		if p == "" {
+			c.snap.Root, c.snap.Detail = RootUnknown, "the directory cannot be read"
+			c.result.Phase = PhaseNoRoot
+			return false, nil
+		}
+	}
+	c.local = make(reconcile.Tree, len(c.snap.Files))
+	for p, f := range c.snap.Files {
+		c.local[p] = f.ETag
+	}
+	c.base = maps.Clone(s.state.Baseline)
+	if halt, why, missing := c.brake(first); halt {
+		return false, c.halt(ctx, why, missing)
+	}
+	if s.state.Halt != nil && !s.state.Halt.Accepted {
+		// What was missing is back.
+		if err := s.save(ctx, Update{ClearHalt: true}); err != nil {
+			return false, err
+		}
+	}
+	if c.snap.Marker == "" || s.state.LinkID == "" {
+		return true, c.mark(ctx)
+	}
+	return true, nil
+}
+
+// mark makes sure that state and workspace carry the same link id.
+func (c *cycle) mark(ctx context.Context) error {
+	s := c.s
+	id := s.state.LinkID
+	if id == "" {
+		// After a lost state the directory still knows which link it belongs to.
+		if id = c.snap.Marker; id == "" {
+			id = s.ports.NewID()
+		}
+		// The id is not saved by itself: an update would end Fresh before the first
+		// comparison is done. It goes out with the first real one.
+		c.todo.LinkID = id
+	}
+	if c.snap.Marker == id {
+		return nil
+	}
+	if err := s.ports.Local.PutMarker(ctx, id); err != nil {
+		return &stepError{step: "write the workspace's marker", err: err}
+	}
+	c.snap.Marker = id
+	return nil
+}
+
+// brake judges whether what is missing looks like an accident (SPEC 3.6).
+func (c *cycle) brake(first bool) (halt bool, why string, missing []memory.Path) {
+	if first {
+		return false, "", nil
+	}
+	st := &c.s.state
+	base := reconcile.Without(c.baseline(), c.masked)
+	local := reconcile.Without(c.local, c.masked)
+	var accepted []memory.Path
+	if st.Halt != nil && st.Halt.Accepted {
+		accepted = st.Halt.Missing
+	}
+	missing = reconcile.Missing(base, local)
+	left := slices.DeleteFunc(slices.Clone(missing), func(p memory.Path) bool { return slices.Contains(accepted, p) })
+	switch {
+	case c.snap.Marker != "" && c.snap.Marker != st.LinkID:
+		return true, "the directory carries the marker of another link", missing
+	case c.snap.Marker == "" && len(left) > 0:
+		return true, fmt.Sprintf("the directory has lost its marker and %d of %d files", len(left), len(base)), missing
+	}
+	halt, why = reconcile.Brake(base, local, accepted)
+	return halt, why, missing
+}
+
+func (c *cycle) halt(ctx context.Context, why string, missing []memory.Path) error {
+	c.result.Phase = PhaseHalted
+	old := c.s.state.Halt
+	if old != nil && !old.Accepted && old.Reason == why && slices.Equal(old.Missing, missing) {
+		return nil
+	}
+	return c.s.save(ctx, Update{SetHalt: &Halt{Reason: why, Missing: missing, Of: len(c.base), Time: c.now}})
+}
+
+// baseline returns the planner's view of c.base.
+func (c *cycle) baseline() reconcile.Baseline {
+	b := make(reconcile.Baseline, len(c.base))
+	for p, e := range c.base {
+		b[p] = planned(e)
+	}
+	return b
+}
+
+func planned(e BaseEntry) reconcile.Base {
+	return reconcile.Base{Text: e.Text, Hub: e.Hub, Local: e.Local}
+}
+
+// masked reports whether a path is out of this cycle's sight: unknown or ignored.
+func (c *cycle) masked(p memory.Path) bool { return c.ignored(p) || c.unknown(p) }
+
+func (c *cycle) ignored(p memory.Path) bool { return c.snap.Ignored != nil && c.snap.Ignored(p) }
+
+// unknown reports whether p lies at or below something that could not be looked at,
+// or that stands there under a name or of a kind that is refused.
+func (c *cycle) unknown(p memory.Path) bool {
+	below := func(top memory.Path) bool {
+		return top == p || strings.HasPrefix(string(p), string(top)+"/")
+	}
+	if slices.ContainsFunc(c.snap.Unreadable, below) {
+		return true
+	}
+	return slices.ContainsFunc(c.snap.Refused, func(r Refusal) bool { return r.Path != "" && below(r.Path) })
+}
+
+// plan compares the three trees and pairs renames.
+func (c *cycle) plan(ctx context.Context) []reconcile.Action {
+	remote := make(reconcile.Tree, len(c.remote))
+	for p, f := range c.remote {
+		if !c.masked(p) {
+			remote[p] = f.ETag
+		}
+	}
+	actions := reconcile.Plan(reconcile.Without(c.baseline(), c.masked), reconcile.Without(c.local, c.masked), remote)
+	actions = append(actions, c.quietIndexes(actions)...)
+	c.pairHeld(actions)
+	reconcile.PairRenames(actions, func(a reconcile.Action) ([]byte, bool) {
+		if a.Kind == reconcile.PushDelete {
+			text, err := c.text(ctx, a.Base.Text)
+			return text, err == nil
+		}
+		if c.snap.Files[a.Path].Size > memory.MaxMemoryBytes {
+			return nil, false
+		}
+		text, err := c.s.ports.Local.Read(ctx, a.Path)
+		return text, err == nil
+	})
+	return reconcile.Order(actions)
+}
+
+// quietIndexes returns a Push for every index that keeps lines to itself and has
+// nothing else to do: what may leave depends on other files, so it is looked at again.
+func (c *cycle) quietIndexes(actions []reconcile.Action) []reconcile.Action {
+	var out []reconcile.Action
+	for p, b := range c.base {
+		if !memory.IsIndex(p) || b.Local == b.Hub || c.masked(p) || c.local[p] == "" || c.remote[p].ETag == "" {
+			continue
+		}
+		if slices.ContainsFunc(actions, func(a reconcile.Action) bool { return a.Path == p }) {
+			continue
+		}
+		out = append(out, reconcile.Action{Path: p, Kind: reconcile.Push, Base: planned(b), Local: c.local[p], Remote: c.remote[p].ETag})
+	}
+	return out
+}
+
+// pairHeld links the renames that were refused before: however the file was edited
+// since, the delete of its old path still waits for it.
+func (c *cycle) pairHeld(actions []reconcile.Action) {
+	at := make(map[memory.Path]int, len(actions))
+	for i, a := range actions {
+		at[a.Path] = i
+	}
+	for _, h := range c.s.state.Held {
+		from, gone := at[h.RenamedFrom]
+		to, come := at[h.Path]
+		if h.RenamedFrom == "" || !gone || !come || actions[from].Kind != reconcile.PushDelete || actions[to].Kind != reconcile.Push || actions[to].Remote != "" {
+			continue
+		}
+		actions[from].RenamedTo, actions[to].RenamedFrom = h.Path, h.RenamedFrom
+	}
+}
+
+// finish saves what the cycle learned about refusals, and tidies.
+func (c *cycle) finish(ctx context.Context, complete bool) error {
+	s := c.s
+	for _, r := range c.snap.Refused {
+		p := r.Path
+		if p == "" {
+			p = memory.Path(r.Name)
+		}
+		c.hold(Held{Path: p, By: HeldByName, Violations: []memory.Violation{r.Violation}})
+	}
+	for p, h := range c.held {
+		if old, known := s.state.Held[p]; !known || !sameHeld(old, h) {
+			c.todo.PutHeld = append(c.todo.PutHeld, h)
+		}
+	}
+	if complete {
+		for p := range s.state.Held {
+			if _, still := c.held[p]; !still {
+				c.todo.DropHeld = append(c.todo.DropHeld, p)
+			}
+		}
+		if s.state.Halt != nil && s.state.Halt.Accepted {
+			c.todo.ClearHalt = true
+		}
+		for id, t := range s.state.Trash {
+			if c.now.Sub(t.Time) > s.opts.TrashFor {
+				c.todo.DropTrash = append(c.todo.DropTrash, id)
+			}
+		}
+	}
+	slices.SortFunc(c.todo.PutHeld, func(a, b Held) int { return strings.Compare(string(a.Path), string(b.Path)) })
+	slices.Sort(c.todo.DropHeld)
+	return c.save(ctx)
+}
+
+func sameHeld(a, b Held) bool {
+	return a.ETag == b.ETag && a.By == b.By && a.PolicyVersion == b.PolicyVersion && a.Revision == b.Revision &&
+		a.RenamedFrom == b.RenamedFrom && slices.Equal(a.Violations, b.Violations)
+}
+
+// hold notes that a text stays on this machine.
+func (c *cycle) hold(h Held) {
+	h.Since = c.now
+	if old, known := c.s.state.Held[h.Path]; known && old.By == h.By {
+		h.Since = old.Since
+	}
+	c.held[h.Path] = h
+	if h.RenamedFrom != "" {
+		c.heldDel[h.RenamedFrom] = true
+	}
+}
+
+// later leaves a path to the next cycle.
+func (c *cycle) later(after time.Duration) {
+	c.result.Pending++
+	if c.result.Again == 0 || after < c.result.Again {
+		c.result.Again = after
+	}
+}
+
+// report publishes what became of the cycle.
+func (c *cycle) report(err error) {
+	r := &c.result
+	switch {
+	case err != nil && Classify(err) == Permanent:
+		r.Phase = PhaseStopped
+	case err != nil:
+		r.Phase = PhaseFailing
+	case r.Phase != "":
+	case r.Pending > 0:
+		r.Phase = PhasePending
+	default:
+		r.Phase = PhaseInSync
+	}
+	c.s.publish(func(st *Status) {
+		st.Phase, st.Pending, st.RootDetail = r.Phase, r.Pending, c.snap.Detail
+		st.Unreadable = slices.Clone(c.snap.Unreadable)
+		st.Pulled += int64(r.Pulled)
+		st.Pushed += int64(r.Pushed)
+		st.Deleted += int64(r.Deleted)
+		st.ErrorClass = Classify(err)
+		if err != nil {
+			st.LastError, st.LastErrorTime = err.Error(), c.now
+			st.Failures++
+			return
+		}
+		st.Failures = 0
+		if r.Phase == PhaseInSync || r.Phase == PhasePending {
+			st.LastSync = c.now
+			st.LastError = ""
+		}
+	})
+}
