@@ -62,13 +62,22 @@ func (c *compacting) apply(t *transaction) error {
 			return err
 		}
 	}
+	if err := t.c.exec(stSetOldest, int64(oldest), c.p.id); err != nil {
+		return err
+	}
 	c.res.Commits = int64(oldest - c.p.oldest)
-	t.after = append(t.after, func() {
-		c.p.mu.Lock()
-		defer c.p.mu.Unlock()
-		c.p.oldest = oldest
-	})
-	return t.c.exec(stSetOldest, int64(oldest), c.p.id)
+	// Readers learn of it before it is durable: a reader that misses a row must find
+	// the reason in the state.
+	was := c.p.oldest
+	c.p.setOldest(oldest)
+	t.revert = append(t.revert, func() { c.p.setOldest(was) })
+	return nil
+}
+
+func (p *project) setOldest(rev memory.Revision) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.oldest = rev
 }
 
 // plan finds the slice: commits from the oldest one on that were made before the

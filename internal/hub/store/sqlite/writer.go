@@ -202,6 +202,7 @@ type transaction struct {
 	pending map[*project]*pending
 	order   []*pending
 	after   []func() // to do once it is durable
+	revert  []func() // to do if it fails
 }
 
 // pending is one project's state within a transaction, over the durable one.
@@ -322,8 +323,11 @@ func (t *transaction) move(o *pending, ch *memory.AppliedChange, rev memory.Revi
 	return t.c.exec(stPutHead, o.p.id, string(ch.Path), t.w.buf)
 }
 
-// undo takes back what the transaction did to the collision indexes.
+// undo takes back what the transaction did to shared state.
 func (t *transaction) undo() {
+	for _, f := range t.revert {
+		f()
+	}
 	for _, o := range t.order {
 		for i := len(o.undo) - 1; i >= 0; i-- {
 			if m := o.undo[i]; m.added {
