@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -180,4 +181,30 @@ func (c *Client) RevokeToken(ctx context.Context, id string) error {
 		_, err := c.admin().RevokeToken(ctx, &memsvcv1.RevokeTokenRequest{TokenId: id})
 		return err
 	})
+}
+
+// Teams lists the teams that the caller may see, by name.
+func (c *Client) Teams(ctx context.Context) ([]memory.Team, error) {
+	req := &memsvcv1.ListTeamsRequest{}
+	var out []memory.Team
+	for {
+		var res *memsvcv1.ListTeamsResponse
+		err := c.call(ctx, c.short(), func(ctx context.Context) (err error) {
+			res, err = c.admin().ListTeams(ctx, req)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range res.GetTeams() {
+			team, err := memory.ParseTeam(strings.TrimPrefix(t.GetName(), "teams/"))
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, team)
+		}
+		if req.PageToken = res.GetNextPageToken(); req.PageToken == "" {
+			return out, nil
+		}
+	}
 }

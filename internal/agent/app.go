@@ -1,0 +1,156 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/mattn/go-isatty"
+
+	"github.com/memsvc/memsvc/internal/buildinfo"
+	"github.com/memsvc/memsvc/internal/config"
+	"github.com/memsvc/memsvc/internal/telemetry"
+)
+
+// The exit codes of the program.
+const (
+	ExitOK      = 0
+	ExitTrouble = 1 // something went wrong
+	ExitUsage   = 2 // the command cannot be understood or cannot work as given
+	ExitPerson  = 3 // something is refused, halted or in conflict, and waits for a person
+)
+
+// App is what the program gets from outside. Tests give it other streams.
+type App struct {
+	Args   []string // without the program's name
+	Stdin  io.Reader
+	Stdout io.Writer
+	Stderr io.Writer
+	// Now is the clock of this machine; nil is time.Now.
+	Now func() time.Time
+	// Ready is called once a daemon serves its socket; tests wait for it.
+	Ready func()
+}
+
+// exitCode ends the program with a code after everything was said.
+type exitCode int
+
+func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
+// Main runs one command and returns the program's exit code. ctx ends with the
+// signals that ask the program to stop.
+func Main(ctx context.Context, app App) int {
+	if app.Now == nil {
+		app.Now = time.Now
+	}
+	var g grammar
+	var links []Link
+	defaultState, stateErr := DefaultStateDir(os.Getenv)
+	kctx, err := config.Parse(&g, config.Options{
+		Program:     "memsync-agent",
+		Description: "Keeps the team/ directories of this machine in step with a hub.",
+		EnvPrefix:   "MEMSYNC",
+		Stdout:      app.Stdout,
+		Stderr:      app.Stderr,
+		Sections:    map[string]any{"links": &links},
+		Vars:        map[string]string{"state_dir": defaultState},
+	}, app.Args)
+	if errors.Is(err, config.ErrShown) {
+		return ExitOK
+	}
+	if err == nil && g.StateDir == "" {
+		err = stateErr
+	}
+	if err == nil {
+		var abs string
+		if abs, err = filepath.Abs(expandHome(g.StateDir)); err == nil {
+			cmd := &command{App: app, ctx: ctx, state: stateDir(abs), configured: links, g: &g}
+			err = kctx.Run(cmd)
+		}
+	}
+	return app.report(err)
+}
+
+// report prints an error as one line and chooses the exit code.
+func (app App) report(err error) int {
+	var code exitCode
+	var use *config.UsageError
+	switch {
+	case err == nil:
+		return ExitOK
+	case errors.As(err, &code):
+		return int(code)
+	case errors.As(err, &use):
+		fmt.Fprintf(app.Stderr, "memsync-agent: %s\n", oneLine(err))
+		return ExitUsage
+	case errors.Is(err, context.Canceled):
+		fmt.Fprintln(app.Stderr, "memsync-agent: interrupted")
+		return ExitTrouble
+	}
+	fmt.Fprintf(app.Stderr, "memsync-agent: %s\n", oneLine(err))
+	return ExitTrouble
+}
+
+// oneLine makes joined errors one line.
+func oneLine(err error) string {
+	return strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; ")
+}
+
+// command is what every command's Run gets.
+type command struct {
+	App
+	ctx        context.Context //nolint:containedctx // one command, one context: kong calls Run without one
+	state      stateDir
+	configured []Link // of the settings file
+	g          *grammar
+}
+
+func (c *command) logger() (*slog.Logger, error) {
+	log, err := telemetry.NewLogger(c.Stderr, telemetry.LogOptions{Format: c.g.LogFormat, Level: c.g.LogLevel})
+	if err != nil {
+		return nil, &config.UsageError{Err: err}
+	}
+	return log, nil
+}
+
+// terminal reports whether a person watches the error stream.
+func (c *command) terminal() bool {
+	f, ok := c.Stderr.(*os.File)
+	return ok && isatty.IsTerminal(f.Fd())
+}
+
+func userAgent() string { return "memsync-agent/" + buildinfo.Read().Version }
+
+// expandHome replaces a leading ~/ as a shell would; settings files have no shell.
+func expandHome(p string) string {
+	rest, ok := strings.CutPrefix(p, "~/")
+	if !ok {
+		return p
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return p
+	}
+	return filepath.Join(home, rest)
+}
+
+// absDir makes a directory as a person typed it absolute and clean.
+func absDir(dir string) (string, error) {
+	if dir == "" {
+		return "", nil
+	}
+	if strings.ContainsRune(dir, 0) {
+		return "", usage("--dir: a NUL in a path")
+	}
+	abs, err := filepath.Abs(expandHome(dir))
+	if err != nil {
+		return "", usage("--dir %s: %v", dir, err)
+	}
+	return abs, nil
+}

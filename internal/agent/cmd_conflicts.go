@@ -1,0 +1,314 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/memsvc/memsvc/internal/agent/control"
+	"github.com/memsvc/memsvc/internal/agent/syncer"
+	"github.com/memsvc/memsvc/internal/config"
+	"github.com/memsvc/memsvc/internal/memory"
+)
+
+type conflictsCmd struct {
+	List    conflictsListCmd    `cmd:"" help:"List open conflicts."`
+	Show    conflictsShowCmd    `cmd:"" help:"Show both texts of a conflict."`
+	Resolve conflictsResolveCmd `cmd:"" help:"End a conflict by choosing a text."`
+}
+
+type conflictsListCmd struct {
+	selectFlags
+	JSON bool `name:"json" help:"Print JSON; see docs/cli.md."`
+}
+
+// conflictListEntry is a conflict and the link it belongs to.
+type conflictListEntry struct {
+	Link string `json:"link"`
+	Dir  string `json:"dir"`
+	ConflictEntry
+}
+
+// Run lists the open conflicts of all links, or of the one that is named.
+func (x *conflictsListCmd) Run(c *command) error {
+	st, err := (&statusCmd{}).read(c)
+	if err != nil {
+		return err
+	}
+	want := x.Link
+	if want == "" {
+		want = x.Dir
+	}
+	entries := []conflictListEntry{}
+	for _, l := range st.Links {
+		if want != "" && !l.matches(want) {
+			continue
+		}
+		for _, e := range l.Conflicts {
+			entries = append(entries, conflictListEntry{Link: l.Name(), Dir: l.Dir, ConflictEntry: e})
+		}
+	}
+	if x.JSON {
+		return printJSON(c.Stdout, entries)
+	}
+	for _, e := range entries {
+		what := fmt.Sprintf("revision %d", e.HubRevision)
+		if e.Deleted {
+			what = "deleted on the hub"
+		}
+		fmt.Fprintf(c.Stdout, "%s  %s  %s  %s  %s ago\n", e.ID, e.Link, e.Path, what, age(c.Now(), e.Since))
+	}
+	return nil
+}
+
+type conflictsShowCmd struct {
+	selectFlags
+	ID   string `arg:"" help:"The conflict's id, or the memory's path."`
+	JSON bool   `name:"json" help:"Print JSON; see docs/cli.md."`
+}
+
+// conflictTexts are the texts of a conflict.
+type conflictTexts struct {
+	ConflictEntry
+	Ours   string  `json:"ours"`   // the text of this machine that lost its place
+	Theirs string  `json:"theirs"` // the hub's text then; "" with deleted_on_hub
+	Base   *string `json:"base"`   // what both began with; null when that is not known
+}
+
+// textsParams ask for the texts of a conflict.
+type textsParams struct {
+	Link string `json:"link"`
+	ID   string `json:"id"`
+}
+
+func (p textsParams) do(ctx context.Context, s *syncer.Syncer) (conflictTexts, error) {
+	t, err := s.Conflict(ctx, p.ID)
+	if err != nil {
+		return conflictTexts{}, err
+	}
+	out := conflictTexts{ConflictEntry: conflictEntry(t.Conflict), Ours: string(t.Ours), Theirs: string(t.Theirs)}
+	if t.Base != nil {
+		base := string(t.Base)
+		out.Base = &base
+	}
+	return out, nil
+}
+
+// Run shows both texts of a conflict and where they differ.
+func (x *conflictsShowCmd) Run(c *command) error {
+	l, err := c.linkOfConflict(x.selectFlags, x.ID)
+	if err != nil {
+		return err
+	}
+	var t conflictTexts
+	err = c.act(l, methodTexts, textsParams{Link: l.ID(), ID: x.ID}, &t, func(ctx context.Context, s *syncer.Syncer) (err error) {
+		t, err = textsParams{ID: x.ID}.do(ctx, s)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if x.JSON {
+		return printJSON(c.Stdout, t)
+	}
+	fmt.Fprintf(c.Stdout, "conflict %s at %s\n\nours (this machine):\n%s\n", t.ID, t.Path, closed(t.Ours))
+	if t.Deleted {
+		fmt.Fprintf(c.Stdout, "theirs: deleted on the hub\n")
+		return nil
+	}
+	fmt.Fprintf(c.Stdout, "theirs (revision %d, in place now):\n%s\n", t.HubRevision, closed(t.Theirs))
+	unified(c.Stdout, t.Path, "theirs", []byte(t.Theirs), []byte(t.Ours), true, true)
+	return nil
+}
+
+// closed ends a text with a line break.
+func closed(s string) string {
+	if s != "" && s[len(s)-1] != '\n' {
+		return s + "\n"
+	}
+	return s
+}
+
+type conflictsResolveCmd struct {
+	selectFlags
+	ID     string `arg:"" help:"The conflict's id, or the memory's path."`
+	Ours   bool   `xor:"how" required:"" help:"Take the text of this machine."`
+	Theirs bool   `xor:"how" required:"" help:"Keep the hub's text."`
+	Merged string `xor:"how" required:"" help:"Take the text in this file; - is standard input." placeholder:"FILE"`
+}
+
+// resolveParams end a conflict.
+type resolveParams struct {
+	Link   string `json:"link"`
+	ID     string `json:"id"`
+	How    string `json:"how"` // ours, theirs or merged
+	Merged []byte `json:"merged,omitempty"`
+}
+
+func (p resolveParams) do(ctx context.Context, s *syncer.Syncer) error {
+	how, ok := map[string]syncer.Resolution{"ours": syncer.TakeOurs, "theirs": syncer.TakeTheirs, "merged": syncer.TakeMerged}[p.How]
+	if !ok {
+		return fmt.Errorf("resolve: %q is none of ours, theirs, merged", p.How)
+	}
+	return s.Resolve(ctx, p.ID, how, p.Merged)
+}
+
+// Run ends a conflict.
+func (x *conflictsResolveCmd) Run(c *command) error {
+	p := resolveParams{ID: x.ID, How: "ours"}
+	switch {
+	case x.Theirs:
+		p.How = "theirs"
+	case x.Merged != "":
+		p.How = "merged"
+		var err error
+		if p.Merged, err = readMerged(c, x.Merged); err != nil {
+			return err
+		}
+	}
+	l, err := c.linkOfConflict(x.selectFlags, x.ID)
+	if err != nil {
+		return err
+	}
+	p.Link = l.ID()
+	if err := c.act(l, methodResolve, p, nil, p.do); err != nil {
+		return err
+	}
+	fmt.Fprintf(c.Stdout, "resolved %s with %s; what was given up is in the trash\n", x.ID, p.How)
+	return nil
+}
+
+func readMerged(c *command, name string) ([]byte, error) {
+	in := c.Stdin
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, fmt.Errorf("--merged: %w", err)
+		}
+		defer f.Close()
+		in = f
+	}
+	text, err := io.ReadAll(io.LimitReader(in, memory.MaxMemoryBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("--merged: %w", err)
+	}
+	checked := memory.CheckContent("merged.md", text)
+	for _, v := range checked.Violations {
+		if v.Rule != memory.RuleTypeUser {
+			return nil, usage("--merged %s:%d: %s (%s)", name, v.Line, v.Message, v.Rule)
+		}
+	}
+	return text, nil
+}
+
+// linkOfConflict finds the link that a conflict belongs to, by its id alone where
+// that is enough.
+func (c *command) linkOfConflict(f selectFlags, id string) (Link, error) {
+	if f.Link == "" && f.Dir == "" && f.Project == "" {
+		st, err := (&statusCmd{}).read(c)
+		if err != nil {
+			return Link{}, err
+		}
+		var found []Link
+		for _, l := range st.Links {
+			for _, e := range l.Conflicts {
+				if e.ID == id || e.Path == id {
+					found = append(found, l.Link)
+					break
+				}
+			}
+		}
+		switch len(found) {
+		case 0:
+			return Link{}, usage("no open conflict is called %s; see 'memsync-agent conflicts list'", id)
+		case 1:
+			return found[0], nil
+		}
+	}
+	f.Hub = "" // a conflict is known to the state alone
+	return c.choose(f)
+}
+
+// resumeCmd decides what a brake asks.
+type resumeCmd struct {
+	selectFlags
+	AcceptDeletes bool `xor:"how" required:"" help:"The files were deleted on purpose: delete them on the hub too."`
+	Restore       bool `xor:"how" required:"" help:"Bring the missing files back from the hub."`
+}
+
+// resumeParams end a halt.
+type resumeParams struct {
+	Link          string `json:"link"`
+	AcceptDeletes bool   `json:"accept_deletes"`
+}
+
+func (p resumeParams) do(ctx context.Context, s *syncer.Syncer) error {
+	mode := syncer.Restore
+	if p.AcceptDeletes {
+		mode = syncer.AcceptDeletes
+	}
+	return s.Resume(ctx, mode)
+}
+
+// Run ends a halt. The daemon, or the next sync, acts on it.
+func (x *resumeCmd) Run(c *command) error {
+	f := x.selectFlags
+	f.Hub = ""
+	l, err := c.choose(f)
+	if err != nil {
+		return err
+	}
+	p := resumeParams{Link: l.ID(), AcceptDeletes: x.AcceptDeletes}
+	if err := c.act(l, methodResume, p, nil, p.do); err != nil {
+		return err
+	}
+	word := "the files come back"
+	if x.AcceptDeletes {
+		word = "the deletes go to the hub"
+	}
+	fmt.Fprintf(c.Stdout, "resumed %s: %s with the next cycle\n", l.Name(), word)
+	return nil
+}
+
+// act has the daemon do something to a link, or does it here when none runs.
+func (c *command) act(l Link, method string, params, result any, here func(context.Context, *syncer.Syncer) error) error {
+	ctx, cancel := context.WithTimeout(c.ctx, defaultTimeout)
+	defer cancel()
+	err := control.Call(ctx, string(c.state), method, params, result)
+	if !errors.Is(err, control.ErrNoDaemon) {
+		return plain(err)
+	}
+	if !c.state.exists() {
+		return usage("no state in %s; give the --state-dir of the agent", string(c.state))
+	}
+	lock, err := control.Acquire(string(c.state))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lock.Release() }()
+	one, err := c.open(l)
+	if err != nil {
+		return err
+	}
+	defer one.close()
+	return plain(here(ctx, one.s))
+}
+
+// plain marks errors that are a person's mistake.
+func plain(err error) error {
+	if errors.Is(err, syncer.ErrNoConflict) || errors.Is(err, syncer.ErrNotHalted) {
+		return &config.UsageError{Err: err}
+	}
+	return err
+}
+
+// act runs a command on the link's syncer and then a cycle.
+func (r *runner) act(do func() error) error {
+	if err := do(); err != nil {
+		return err
+	}
+	r.wake(wakeKick)
+	return nil
+}

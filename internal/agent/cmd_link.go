@@ -1,0 +1,225 @@
+package agent
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/mattn/go-isatty"
+	"golang.org/x/term"
+
+	"github.com/memsvc/memsvc/internal/agent/control"
+	"github.com/memsvc/memsvc/internal/client"
+	"github.com/memsvc/memsvc/internal/memory"
+)
+
+type loginCmd struct {
+	Hub       string `required:"" help:"Address of the hub's gRPC listener." placeholder:"HOST:PORT"`
+	Plaintext bool   `help:"Speak without TLS to a hub that is not on this machine."`
+	CAFile    string `name:"ca-file" help:"Authorities to trust instead of the system's (PEM)." placeholder:"FILE"`
+	NoVerify  bool   `help:"Store the token without asking the hub."`
+}
+
+// Run reads a token from standard input, asks the hub what it is worth, and stores it
+// where links to this hub find it.
+func (x *loginCmd) Run(c *command) error {
+	token, err := readToken(c)
+	if err != nil {
+		return err
+	}
+	if !x.NoVerify {
+		cl, err := client.New(client.Options{Addr: x.Hub, Token: token, Plaintext: x.Plaintext, CAFile: x.CAFile, UserAgent: userAgent(), Now: c.Now})
+		if err != nil {
+			return err
+		}
+		defer cl.Close()
+		if _, err := cl.Teams(c.ctx); err != nil {
+			if client.IsPassing(err) {
+				return fmt.Errorf("%w; nothing was stored (--no-verify stores it unseen)", err)
+			}
+			return fmt.Errorf("the hub does not take this token: %w; nothing was stored", err)
+		}
+	}
+	if err := c.state.create(); err != nil {
+		return err
+	}
+	file := c.state.credentialFile(x.Hub)
+	if err := writeFile(file, []byte(token+"\n")); err != nil {
+		return fmt.Errorf("store the token: %w", err)
+	}
+	fmt.Fprintf(c.Stdout, "token for %s stored in %s\n", x.Hub, file)
+	return nil
+}
+
+func readToken(c *command) (string, error) {
+	var text string
+	if f, ok := c.Stdin.(*os.File); ok && isatty.IsTerminal(f.Fd()) {
+		fmt.Fprint(c.Stderr, "token: ")
+		b, err := term.ReadPassword(int(f.Fd()))
+		fmt.Fprintln(c.Stderr)
+		if err != nil {
+			return "", err
+		}
+		text = string(b)
+	} else {
+		line, err := bufio.NewReader(io.LimitReader(c.Stdin, 16<<10)).ReadString('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			return "", err
+		}
+		text = line
+	}
+	token := strings.TrimSpace(text)
+	if token == "" || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return "", usage("no token on standard input; pipe it in: memsync-agent login --hub HOST:PORT < token")
+	}
+	return token, nil
+}
+
+type linkCmd struct {
+	linkFlags
+	Create bool `help:"Make the project on the hub if it is new."`
+}
+
+// Run ties a directory to a project. The hub is asked whether it knows the project; a
+// hub that is away is no obstacle.
+func (x *linkCmd) Run(c *command) error {
+	l, err := c.flagLink(x.linkFlags)
+	if err != nil {
+		return err
+	}
+	if err := l.check(); err != nil {
+		return err
+	}
+	stored, err := c.state.storedLinks()
+	if err != nil {
+		return err
+	}
+	if i := slices.IndexFunc(stored, func(o Link) bool { return o.ID() == l.ID() }); i >= 0 {
+		stored = slices.Delete(stored, i, i+1)
+	}
+	if err := checkLinks(append(slices.Clone(stored), l)); err != nil {
+		return err
+	}
+	note, err := x.askHub(c, l)
+	if err != nil {
+		return err
+	}
+	made, err := c.state.prepareDir(l)
+	if err != nil {
+		return err
+	}
+	if err := c.state.create(); err != nil {
+		return err
+	}
+	if err := c.state.storeLinks(append(stored, l)); err != nil {
+		return fmt.Errorf("store the link: %w", err)
+	}
+	if made {
+		fmt.Fprintf(c.Stdout, "made %s\n", l.Dir)
+	}
+	fmt.Fprintf(c.Stdout, "linked %s to %s on %s%s\n", l.Dir, l.Name(), l.Hub, note)
+	return c.reload()
+}
+
+func (x *linkCmd) askHub(c *command, l Link) (note string, err error) {
+	cl, err := c.dial(l)
+	if err != nil {
+		return "", err
+	}
+	defer cl.Close()
+	_, err = cl.Project(c.ctx, l.Key(), memory.Cursor{})
+	switch {
+	case err == nil:
+		return "", nil
+	case errors.Is(err, memory.ErrNotFound) && x.Create:
+		if _, err := cl.CreateProject(c.ctx, l.Key()); err != nil && !errors.Is(err, memory.ErrAlreadyExists) {
+			return "", fmt.Errorf("project %s cannot be made: %w", l.Name(), err)
+		}
+		return " (project made)", nil
+	case errors.Is(err, memory.ErrNotFound):
+		return "", fmt.Errorf("the hub knows no project %s that this token may see; check team and project, or make it with --create", l.Name())
+	case client.IsPassing(err):
+		return fmt.Sprintf(" (not asked: %s)", oneLine(err)), nil
+	}
+	return "", err
+}
+
+// reload makes a running daemon take up changed links; none running is fine.
+func (c *command) reload() error {
+	ctx, cancel := context.WithTimeout(c.ctx, defaultTimeout)
+	defer cancel()
+	err := control.Call(ctx, string(c.state), methodReload, nil, nil)
+	if errors.Is(err, control.ErrNoDaemon) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("the link is stored, but the running daemon does not take it: %w", err)
+	}
+	return nil
+}
+
+type unlinkCmd struct {
+	Link   string `arg:"" help:"The link: team/project, project, or directory."`
+	Forget bool   `help:"Forget its state too: conflicts, trash and what was agreed."`
+}
+
+// Run unties a directory. Its files stay as they are.
+func (x *unlinkCmd) Run(c *command) error {
+	stored, err := c.state.storedLinks()
+	if err != nil {
+		return err
+	}
+	var match []int
+	for i, l := range stored {
+		if l.matches(x.Link) {
+			match = append(match, i)
+		}
+	}
+	switch {
+	case len(match) == 0:
+		return usage("no link is called %s; see 'memsync-agent links'", x.Link)
+	case len(match) > 1:
+		return usage("%s names several links; give the directory", x.Link)
+	}
+	l := stored[match[0]]
+	if err := c.state.storeLinks(slices.Delete(stored, match[0], match[0]+1)); err != nil {
+		return fmt.Errorf("store the links: %w", err)
+	}
+	if err := c.reload(); err != nil {
+		return err
+	}
+	if x.Forget {
+		if err := c.state.forget(l.ID()); err != nil {
+			return fmt.Errorf("forget the state: %w", err)
+		}
+	}
+	fmt.Fprintf(c.Stdout, "unlinked %s from %s; the files stay\n", l.Dir, l.Name())
+	return nil
+}
+
+type linksCmd struct {
+	JSON bool `name:"json" help:"Print JSON; see docs/cli.md."`
+}
+
+// Run lists the links that are stored, configured or have a state here.
+func (x *linksCmd) Run(c *command) error {
+	links, err := c.known(linkFlags{})
+	if err != nil {
+		return err
+	}
+	if x.JSON {
+		if links == nil {
+			links = []Link{}
+		}
+		return printJSON(c.Stdout, links)
+	}
+	for _, l := range links {
+		fmt.Fprintf(c.Stdout, "%s\t%s\t%s\n", l.Name(), l.Dir, l.Hub)
+	}
+	return nil
+}

@@ -1,0 +1,207 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"runtime/debug"
+	"strings"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/memsvc/memsvc/internal/agent/control"
+	"github.com/memsvc/memsvc/internal/buildinfo"
+	"github.com/memsvc/memsvc/internal/telemetry"
+)
+
+type runCmd struct {
+	linkFlags
+	OpsAddr string `help:"Where to serve metrics, health and profiles; empty is nowhere. Loopback only." placeholder:"HOST:PORT"`
+}
+
+// gcPercent makes the collector run more often than Go's default: the agent's heap is
+// small and mostly idle, and its size is what people see.
+const gcPercent = 50
+
+// Run keeps directories in step until the program is asked to stop.
+func (r *runCmd) Run(c *command) error {
+	log, err := c.logger()
+	if err != nil {
+		return err
+	}
+	links, err := c.links(r.linkFlags)
+	if err != nil {
+		return err
+	}
+	var ops net.Listener
+	if r.OpsAddr != "" {
+		if !loopback(r.OpsAddr) {
+			return usage("--ops-addr %s: not on loopback; profiles and metrics are nobody else's business", r.OpsAddr)
+		}
+		if ops, err = net.Listen("tcp", r.OpsAddr); err != nil {
+			return fmt.Errorf("--ops-addr: %w", err)
+		}
+		defer ops.Close()
+		log.Info("ops endpoint", "addr", ops.Addr().String())
+	}
+	if len(links) == 1 {
+		if err := c.prepare(links[0], log); err != nil {
+			return err
+		}
+	}
+	lock, err := control.Acquire(string(c.state))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lock.Release() }()
+	debug.SetGCPercent(gcPercent)
+	registry := telemetry.NewRegistry("memsync", buildinfo.Read())
+	d, err := NewDaemon(DaemonOptions{StateDir: string(c.state), Logger: log, Registry: registry, Now: c.Now})
+	if err != nil {
+		return err
+	}
+	server, err := control.Listen(lock)
+	if err != nil {
+		return errors.Join(err, d.Close())
+	}
+	if len(links) > 1 {
+		for _, l := range links {
+			if err := c.prepare(l, log); err != nil {
+				log.Error("link", "link", l.Name(), "error", err)
+			}
+		}
+	}
+	if err := d.Apply(links); err != nil {
+		if len(links) == 1 {
+			return errors.Join(err, server.Close(), d.Close())
+		}
+		log.Error("a link does not run", "error", err)
+	}
+	return c.serve(d, server, ops, registry, log, r.linkFlags)
+}
+
+// prepare makes a new link's directory and says so.
+func (c *command) prepare(l Link, log *slog.Logger) error {
+	made, err := c.state.prepareDir(l)
+	if made {
+		log.Info("directory made", "dir", l.Dir)
+	}
+	return err
+}
+
+// serve answers commands and the ops endpoint until the program is asked to stop.
+func (c *command) serve(d *Daemon, server *control.Server, ops net.Listener, registry prometheus.Gatherer, log *slog.Logger, flags linkFlags) error {
+	health := telemetry.NewHealth()
+	health.SetReady()
+	bg, stopOps := context.WithCancel(context.Background())
+	defer stopOps()
+	var wg sync.WaitGroup
+	if ops != nil {
+		wg.Go(func() {
+			if err := telemetry.ServeOps(bg, ops, telemetry.OpsOptions{Gatherer: registry, Health: health, Logger: log}); err != nil {
+				log.Error("ops endpoint ended", "error", err)
+			}
+		})
+	}
+	wg.Go(func() {
+		h := handler{d: d, reload: func() error {
+			links, err := c.links(flags)
+			if err != nil {
+				return err
+			}
+			return d.Apply(links)
+		}}
+		if err := server.Serve(bg, h.handle); err != nil {
+			log.Error("command socket ended", "error", err)
+		}
+	})
+	if c.Ready != nil {
+		c.Ready()
+	}
+	<-c.ctx.Done()
+	log.Info("stopping")
+	health.SetNotReady("draining")
+	err := d.Close()
+	stopOps()
+	wg.Wait()
+	log.Info("stopped")
+	return err
+}
+
+func loopback(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
+}
+
+// handler answers what commands ask of a running daemon.
+type handler struct {
+	d      *Daemon
+	reload func() error
+}
+
+// The methods of the control socket.
+const (
+	methodStatus  = "status"  // → Status
+	methodSettle  = "settle"  // looks everywhere, waits until nothing moves → Status
+	methodReload  = "reload"  // takes links made and removed
+	methodResume  = "resume"  // resumeParams
+	methodResolve = "resolve" // resolveParams
+	methodTexts   = "texts"   // textsParams → conflictTexts
+)
+
+func (h handler) handle(ctx context.Context, method string, params json.RawMessage) (any, error) {
+	decode := func(into any) error {
+		if err := json.Unmarshal(params, into); err != nil {
+			return &control.Error{Code: control.CodeBadRequest, Message: "the request cannot be read; the running daemon and this command differ in version, restart it"}
+		}
+		return nil
+	}
+	switch method {
+	case methodStatus:
+		return h.d.Status(), nil
+	case methodSettle:
+		h.d.Settle(ctx)
+		return h.d.Status(), nil
+	case methodReload:
+		return nil, h.reload()
+	case methodResume:
+		var p resumeParams
+		if err := decode(&p); err != nil {
+			return nil, err
+		}
+		r, err := h.d.find(p.Link)
+		if err != nil {
+			return nil, err
+		}
+		return nil, r.act(func() error { return p.do(ctx, r.syncer()) })
+	case methodResolve:
+		var p resolveParams
+		if err := decode(&p); err != nil {
+			return nil, err
+		}
+		r, err := h.d.find(p.Link)
+		if err != nil {
+			return nil, err
+		}
+		return nil, r.act(func() error { return p.do(ctx, r.syncer()) })
+	case methodTexts:
+		var p textsParams
+		if err := decode(&p); err != nil {
+			return nil, err
+		}
+		r, err := h.d.find(p.Link)
+		if err != nil {
+			return nil, err
+		}
+		return p.do(ctx, r.syncer())
+	}
+	return nil, control.UnknownMethod(method)
+}

@@ -1,0 +1,251 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/memsvc/memsvc/internal/agent/control"
+	"github.com/memsvc/memsvc/internal/agent/syncer"
+	"github.com/memsvc/memsvc/internal/agent/syncstate"
+	"github.com/memsvc/memsvc/internal/buildinfo"
+)
+
+type statusCmd struct {
+	JSON    bool          `name:"json" help:"Print JSON; see docs/cli.md."`
+	Wait    bool          `help:"Look at the directories now and wait until all is in step. Exit 3: something waits for a person."`
+	Timeout time.Duration `help:"How long to wait." default:"30s"`
+}
+
+// Run shows how the links are: as the daemon tells, else as their state on disk does.
+func (s *statusCmd) Run(c *command) error {
+	st, err := s.read(c)
+	if err != nil {
+		return err
+	}
+	if s.JSON {
+		err = printJSON(c.Stdout, st)
+	} else {
+		err = st.print(c.Stdout, c.Now())
+	}
+	if err != nil || !s.Wait {
+		return err
+	}
+	if code := st.exit(); code != ExitOK {
+		return exitCode(code)
+	}
+	return nil
+}
+
+func (s *statusCmd) read(c *command) (Status, error) {
+	var st Status
+	method, timeout := methodStatus, defaultTimeout
+	if s.Wait {
+		method, timeout = methodSettle, s.Timeout
+	}
+	ctx, cancel := context.WithTimeout(c.ctx, timeout)
+	defer cancel()
+	err := control.Call(ctx, string(c.state), method, nil, &st)
+	switch {
+	case errors.Is(err, control.ErrNoDaemon):
+		return c.storedStatus()
+	case s.Wait && c.ctx.Err() == nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, &control.Error{Code: control.CodeDeadline})):
+		// Time is up: say how things stand all the same.
+		ctx, cancel := context.WithTimeout(c.ctx, defaultTimeout)
+		defer cancel()
+		err = control.Call(ctx, string(c.state), methodStatus, nil, &st)
+	}
+	return st, err
+}
+
+// storedStatus reads what the links' states say, without a daemon, and writes nothing.
+func (c *command) storedStatus() (Status, error) {
+	st := Status{Version: buildinfo.Read().Version, StateDir: string(c.state), Hubs: []HubStatus{}, Links: []LinkStatus{}}
+	links, err := c.known(linkFlags{})
+	if err != nil {
+		return st, err
+	}
+	for _, l := range links {
+		state, err := c.peek(l)
+		if err != nil {
+			s := newLinkStatus(l)
+			s.Phase, s.LastError = PhaseNotRunning, &ErrorInfo{Message: err.Error(), Time: c.Now().UTC()}
+			st.Links = append(st.Links, s)
+			continue
+		}
+		st.Links = append(st.Links, storedStatus(l, state))
+	}
+	return st, nil
+}
+
+// peek reads a link's state, also while a daemon writes it, and writes nothing.
+func (c *command) peek(l Link) (syncer.LinkState, error) {
+	s, err := syncstate.OpenReadOnly(string(c.state), l.ID(), syncstate.Options{Now: c.Now})
+	if err != nil {
+		return syncer.LinkState{}, err
+	}
+	st, err := s.Load(c.ctx)
+	return st, errors.Join(err, s.Close())
+}
+
+// exit is the exit code that a status amounts to.
+func (s Status) exit() int {
+	code := ExitOK
+	for _, l := range s.Links {
+		switch {
+		case l.InStep:
+		case l.Halt != nil, len(l.Refusals) > 0, len(l.Conflicts) > 0, l.Phase == Phase(syncer.PhaseNoRoot):
+			if code == ExitOK {
+				code = ExitPerson
+			}
+		default:
+			code = ExitTrouble
+		}
+	}
+	if !s.Running {
+		code = ExitTrouble
+	}
+	return code
+}
+
+func printJSON(w io.Writer, v any) error {
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(append(b, '\n'))
+	return err
+}
+
+// print writes the status for a person.
+func (s Status) print(w io.Writer, now time.Time) error {
+	var b strings.Builder
+	switch {
+	case !s.Running:
+		fmt.Fprintf(&b, "no daemon is running for %s\n", s.StateDir)
+	default:
+		fmt.Fprintf(&b, "memsync-agent %s, process %d, state in %s\n", s.Version, s.PID, s.StateDir)
+	}
+	for _, h := range s.Hubs {
+		if h.Connected {
+			fmt.Fprintf(&b, "hub %s: connected for %s, its clock %+d ms from ours\n", h.Addr, age(now, h.Since), h.OffsetMS)
+		} else if h.Error != "" {
+			fmt.Fprintf(&b, "hub %s: not connected for %s: %s\n", h.Addr, age(now, h.Since), h.Error)
+		} else {
+			fmt.Fprintf(&b, "hub %s: connecting\n", h.Addr)
+		}
+	}
+	if len(s.Links) == 0 {
+		fmt.Fprintln(&b, "no link")
+	}
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return err
+	}
+	return s.printLinks(w, now)
+}
+
+func (s Status) printLinks(w io.Writer, now time.Time) error {
+	var b strings.Builder
+	for _, l := range s.Links {
+		l.print(&b, now)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (l LinkStatus) print(b *strings.Builder, now time.Time) {
+	fmt.Fprintf(b, "\n%s  %s\n", l.Name(), l.Dir)
+	word := string(l.Phase)
+	if l.InStep {
+		word = "in step"
+	}
+	fmt.Fprintf(b, "  %s, revision %d", word, l.Revision)
+	if l.HubRevision > l.Revision {
+		fmt.Fprintf(b, " of %d", l.HubRevision)
+	}
+	fmt.Fprintf(b, ", %s", count(l.Files, "file"))
+	if l.Pending > 0 {
+		fmt.Fprintf(b, ", %d pending", l.Pending)
+	}
+	if l.LastSuccess != nil {
+		fmt.Fprintf(b, ", last in touch %s ago", age(now, *l.LastSuccess))
+	}
+	fmt.Fprintln(b)
+	if l.Watching.How == "polling" || l.Watching.How == "missing" {
+		fmt.Fprintf(b, "  watching by %s: %s\n", l.Watching.How, l.Watching.Reason)
+	}
+	if l.RootDetail != "" {
+		fmt.Fprintf(b, "  directory: %s\n", l.RootDetail)
+	}
+	if h := l.Halt; h != nil {
+		fmt.Fprintf(b, "  halted %s ago: %s\n", age(now, h.Since), h.Reason)
+		for i, p := range h.Missing {
+			if i == 10 {
+				fmt.Fprintf(b, "    and %d more\n", len(h.Missing)-i)
+				break
+			}
+			fmt.Fprintf(b, "    missing: %s\n", p)
+		}
+	}
+	for _, r := range l.Refusals {
+		if len(r.Findings) == 0 {
+			fmt.Fprintf(b, "  refused: %s (by %s)\n", r.Path, r.By)
+		}
+		for _, f := range r.Findings {
+			fmt.Fprintf(b, "  refused: %s\n", f)
+		}
+	}
+	for _, c := range l.Conflicts {
+		what := fmt.Sprintf("with revision %d", c.HubRevision)
+		if c.Deleted {
+			what = "deleted on the hub"
+		}
+		fmt.Fprintf(b, "  conflict %s: %s, %s, since %s\n", c.ID, c.Path, what, age(now, c.Since))
+	}
+	for _, p := range l.Unreadable {
+		fmt.Fprintf(b, "  cannot be read, left alone: %s\n", p)
+	}
+	for _, f := range l.Warnings {
+		fmt.Fprintf(b, "  warning: %s\n", f)
+	}
+	if e := l.LastError; e != nil {
+		fmt.Fprintf(b, "  error %s ago: %s\n", age(now, e.Time), strings.ReplaceAll(e.Message, "\n", "; "))
+	}
+	if l.Todo != "" {
+		fmt.Fprintf(b, "  to do: %s\n", l.Todo)
+	}
+}
+
+// String returns path:line: message (rule).
+func (f Finding) String() string {
+	where := f.Path
+	if f.Line > 0 {
+		where = fmt.Sprintf("%s:%d", f.Path, f.Line)
+	}
+	return fmt.Sprintf("%s: %s (%s)", where, f.Message, f.Rule)
+}
+
+// age says how long ago t was, as a person would.
+func age(now, t time.Time) string {
+	d := max(0, now.Sub(t))
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%d min", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h", int(d.Hours()))
+	}
+	return fmt.Sprintf("%d days", int(d.Hours()/24))
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

@@ -1,0 +1,343 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/memsvc/memsvc/internal/agent/syncer"
+	"github.com/memsvc/memsvc/internal/agent/syncstate"
+	"github.com/memsvc/memsvc/internal/agent/watcher"
+	"github.com/memsvc/memsvc/internal/agent/workspace"
+	"github.com/memsvc/memsvc/internal/buildinfo"
+	"github.com/memsvc/memsvc/internal/client"
+	"github.com/memsvc/memsvc/internal/memory"
+	"github.com/memsvc/memsvc/internal/secretscan"
+)
+
+// DaemonOptions configure a Daemon. Zero fields take their defaults.
+type DaemonOptions struct {
+	StateDir string // absolute; locked by the caller
+	Links    []Link // checked
+	Logger   *slog.Logger
+	Registry prometheus.Registerer
+	Now      func() time.Time
+	Watcher  watcher.Options
+	Scan     workspace.Options
+	// Client is completed with address, credential and labels for each hub.
+	Client client.Options
+}
+
+// Daemon runs links. It is what `run` is without its process: tests run several in
+// one. Make it with NewDaemon.
+type Daemon struct {
+	opts    DaemonOptions
+	state   stateDir
+	agentID string
+	machine string
+	scanner *secretscan.Scanner
+	watch   *watcher.Set
+	m       *metrics
+	wg      sync.WaitGroup
+	ctx     context.Context //nolint:containedctx // ends what Apply starts
+	cancel  context.CancelFunc
+
+	mu    sync.Mutex // guards what follows
+	hubs  map[hubKey]*hub
+	links map[string]*running // by Link.ID
+	order []string
+}
+
+// running is a link and what ends it.
+type running struct {
+	r      *runner
+	state  *syncstate.State
+	hub    *hub
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+// NewDaemon returns a daemon that runs no link yet.
+func NewDaemon(opts DaemonOptions) (*Daemon, error) {
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opts.Registry == nil {
+		opts.Registry = prometheus.NewRegistry()
+	}
+	if opts.Scan.Now == nil {
+		opts.Scan.Now = opts.Now
+	}
+	state := stateDir(opts.StateDir)
+	if err := state.create(); err != nil {
+		return nil, err
+	}
+	id, err := state.agentID()
+	if err != nil {
+		return nil, fmt.Errorf("state directory %s: %w", opts.StateDir, err)
+	}
+	machine, err := os.Hostname()
+	if err != nil {
+		machine = "unknown"
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	d := &Daemon{
+		opts: opts, state: state, agentID: id, machine: machine,
+		scanner: secretscan.New(secretscan.Options{CacheEntries: guardCache}),
+		watch:   watcher.New(opts.Watcher), m: newMetrics(opts.Registry),
+		ctx: ctx, cancel: cancel,
+		hubs: map[hubKey]*hub{}, links: map[string]*running{},
+	}
+	opts.Registry.MustRegister(phaseCollector{d})
+	return d, nil
+}
+
+// guardCache is how many verdicts are kept: more than the files that change between
+// two looks, fewer than would be felt in memory.
+const guardCache = 2048
+
+// Apply makes the given links the ones that run: new ones start, missing ones stop,
+// the others go on undisturbed. A link that cannot start is an error of its own, and
+// the others run.
+func (d *Daemon) Apply(links []Link) error {
+	if err := checkLinks(links); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	wanted := map[string]Link{}
+	for _, l := range links {
+		wanted[l.ID()] = l
+	}
+	for id, run := range d.links {
+		if l, ok := wanted[id]; !ok || l != run.r.link {
+			d.stop(id)
+		}
+	}
+	var errs []error
+	d.order = d.order[:0]
+	for _, l := range links {
+		id := l.ID()
+		if d.links[id] == nil {
+			if err := d.start(l); err != nil {
+				errs = append(errs, fmt.Errorf("link %s: %w", l.Name(), err))
+				continue
+			}
+		}
+		d.order = append(d.order, id)
+	}
+	return errors.Join(errs...)
+}
+
+// start runs a link; d.mu is held.
+func (d *Daemon) start(l Link) error {
+	h, err := d.hubOf(l)
+	if err != nil {
+		return err
+	}
+	if err := d.state.remember(l); err != nil {
+		return err
+	}
+	st, err := syncstate.Open(string(d.state), l.ID(), syncstate.Options{Now: d.opts.Now})
+	if err != nil {
+		return err
+	}
+	ws, err := workspace.New(l.Dir, d.opts.Scan)
+	if err != nil {
+		return errors.Join(err, st.Close())
+	}
+	w, err := d.watch.Watch(l.Dir)
+	if err != nil {
+		return errors.Join(err, st.Close())
+	}
+	log := d.opts.Logger.With("link", l.Name())
+	rem := &remote{c: h.c, key: l.Key()}
+	ports := syncer.Ports{
+		Local: ws, State: st, Remote: rem, Clock: syncer.Clock(d.opts.Now), NewID: uuid.NewString,
+		Guard: guard{scanner: d.scanner, policy: h.policy(l.Key().Team)},
+	}
+	build := func() *syncer.Syncer { return syncer.New(ports, syncer.Options{}) }
+	r := &runner{
+		link: l, hub: h, remote: rem, log: log, m: d.m, now: d.opts.Now, build: build, s: build(),
+		watch: w, lock: newRootLock(l.Dir), token: d.state.tokenFileOf(l),
+		woken: make(chan struct{}, 1), moved: make(chan struct{}),
+	}
+	ctx, cancel := context.WithCancel(d.ctx)
+	run := &running{r: r, state: st, hub: h, cancel: cancel, done: make(chan struct{})}
+	d.links[l.ID()] = run
+	d.wg.Go(func() {
+		defer close(run.done)
+		r.run(ctx)
+	})
+	log.Info("link started", "dir", l.Dir, "hub", l.Hub)
+	return nil
+}
+
+// stop ends a link and waits for it; d.mu is held.
+func (d *Daemon) stop(id string) {
+	run := d.links[id]
+	delete(d.links, id)
+	run.cancel()
+	<-run.done
+	_ = run.r.watch.Close()
+	run.r.lock.release()
+	if err := run.state.Close(); err != nil {
+		run.r.log.Warn("state not closed", "error", err)
+	}
+	d.m.drop(run.r.link.Name())
+	run.r.log.Info("link stopped")
+}
+
+// hubOf returns the connection that a link shares with others; d.mu is held.
+func (d *Daemon) hubOf(l Link) (*hub, error) {
+	key := l.hubKey(d.state)
+	if h := d.hubs[key]; h != nil {
+		return h, nil
+	}
+	opts := d.opts.Client
+	opts.Addr, opts.TokenFile, opts.Plaintext = l.Hub, key.tokenFile, l.Plaintext
+	opts.CAFile, opts.CertFile, opts.KeyFile = l.CAFile, l.CertFile, l.KeyFile
+	opts.UserAgent, opts.Now = userAgent(), d.opts.Now
+	opts.Author = memory.Author{Machine: d.machine, Client: userAgent()}
+	opts.Agent = client.AgentInfo{ID: d.agentID, Machine: d.machine, Version: buildinfo.Read().Version}
+	c, err := client.New(opts)
+	if err != nil {
+		return nil, err
+	}
+	h := newHub(c, d.state, d.opts.Logger, d.opts.Now)
+	d.hubs[key] = h
+	d.wg.Go(func() { h.run(d.ctx) })
+	return h, nil
+}
+
+// Close ends every link, each after the cycle under way, and then the connections.
+func (d *Daemon) Close() error {
+	d.cancel()
+	d.wg.Wait()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for id := range d.links {
+		d.stop(id)
+	}
+	err := d.watch.Close()
+	for _, h := range d.hubs {
+		err = errors.Join(err, h.c.Close())
+	}
+	return err
+}
+
+// runners returns the links in the order they were given.
+func (d *Daemon) runners() []*runner {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var out []*runner
+	for _, id := range d.order {
+		if run := d.links[id]; run != nil {
+			out = append(out, run.r)
+		}
+	}
+	return out
+}
+
+// find returns the link that a command names by id.
+func (d *Daemon) find(id string) (*runner, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if run := d.links[id]; run != nil {
+		return run.r, nil
+	}
+	return nil, usage("the running daemon has no such link; restart it, or run 'memsync-agent links'")
+}
+
+// Settle waits until every link has looked at its directory and nothing more will
+// happen by itself, or until ctx ends.
+func (d *Daemon) Settle(ctx context.Context) {
+	var wg sync.WaitGroup
+	for _, r := range d.runners() {
+		wg.Go(func() { r.settle(ctx) })
+	}
+	wg.Wait()
+}
+
+// Status says how everything is.
+func (d *Daemon) Status() Status {
+	s := Status{
+		Version: buildinfo.Read().Version, Running: true, PID: os.Getpid(), StateDir: string(d.state),
+		InStep: true, Hubs: []HubStatus{}, Links: []LinkStatus{},
+	}
+	for _, r := range d.runners() {
+		l := r.status()
+		s.InStep = s.InStep && l.InStep
+		s.Links = append(s.Links, l)
+	}
+	d.mu.Lock()
+	for _, h := range d.hubs {
+		s.Hubs = append(s.Hubs, h.status())
+	}
+	d.mu.Unlock()
+	slices.SortFunc(s.Hubs, func(a, b HubStatus) int { return strings.Compare(a.Addr, b.Addr) })
+	return s
+}
+
+// phaseCollector counts links by phase whenever metrics are asked for.
+type phaseCollector struct{ d *Daemon }
+
+var phaseDesc = prometheus.NewDesc("memsync_links", "Links by phase.", []string{"phase"}, nil)
+var connectedDesc = prometheus.NewDesc("memsync_hub_connected", "1 while the watch stream to the hub stands.", []string{"hub"}, nil)
+
+// Describe implements prometheus.Collector.
+func (c phaseCollector) Describe(ch chan<- *prometheus.Desc) { ch <- phaseDesc; ch <- connectedDesc }
+
+// Collect implements prometheus.Collector.
+func (c phaseCollector) Collect(ch chan<- prometheus.Metric) {
+	s := c.d.Status()
+	n := map[Phase]float64{}
+	for _, l := range s.Links {
+		n[l.Phase]++
+	}
+	for phase, v := range n {
+		ch <- prometheus.MustNewConstMetric(phaseDesc, prometheus.GaugeValue, v, string(phase))
+	}
+	up := map[string]float64{}
+	for _, h := range s.Hubs {
+		if h.Connected {
+			up[h.Addr] = 1
+		} else {
+			up[h.Addr] += 0
+		}
+	}
+	for addr, v := range up {
+		ch <- prometheus.MustNewConstMetric(connectedDesc, prometheus.GaugeValue, v, addr)
+	}
+}
+
+// prepareDir makes the directory of a link that has no state yet, if its parent is
+// there. A link that has a state and no directory is a brake, not a new beginning.
+func (s stateDir) prepareDir(l Link) (made bool, err error) {
+	if _, err := os.Stat(l.Dir); !errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	if _, err := os.Stat(s.linkFile(l.ID())); err == nil {
+		return false, nil
+	}
+	if fi, err := os.Stat(filepath.Dir(l.Dir)); err != nil || !fi.IsDir() {
+		return false, usage("--dir %s: neither it nor the directory above is there; make it, or correct the path", l.Dir)
+	}
+	if err := os.Mkdir(l.Dir, 0o777); err != nil {
+		return false, fmt.Errorf("--dir %s: %w", l.Dir, err)
+	}
+	return true, nil
+}

@@ -1,0 +1,220 @@
+package agent
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/memsvc/memsvc/internal/client"
+)
+
+// stateDir is the directory where an agent keeps what it must remember:
+//
+//	agent.id              who we are, for the hub's list of agents
+//	links.json            the links made by `link`
+//	credentials/          tokens stored by `login`, 0600
+//	policy/               guard policies last seen, 0600 (they hold a key)
+//	links/<id>/           the state of each link
+//	links/<id>.json       which link that is
+//
+// Reading never makes any of it.
+type stateDir string
+
+// DefaultStateDir is $XDG_STATE_HOME/memsync, else ~/.local/state/memsync.
+func DefaultStateDir(env func(string) string) (string, error) {
+	if d := env("XDG_STATE_HOME"); filepath.IsAbs(d) {
+		return filepath.Join(d, "memsync"), nil
+	}
+	if home := env("HOME"); filepath.IsAbs(home) {
+		return filepath.Join(home, ".local", "state", "memsync"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", usage("no home directory is known; give --state-dir")
+	}
+	return filepath.Join(home, ".local", "state", "memsync"), nil
+}
+
+func (s stateDir) path(parts ...string) string {
+	return filepath.Join(append([]string{string(s)}, parts...)...)
+}
+
+// linkDir is where the state of a link is kept; see package syncstate.
+func (s stateDir) linkDir(id string) string { return s.path("links", id) }
+
+// linkFile says which link a state belongs to.
+func (s stateDir) linkFile(id string) string { return s.path("links", id+".json") }
+
+// exists reports whether anything was ever kept here.
+func (s stateDir) exists() bool {
+	fi, err := os.Stat(string(s))
+	return err == nil && fi.IsDir()
+}
+
+// create makes the directory for this user alone.
+func (s stateDir) create() error {
+	if err := os.MkdirAll(string(s), 0o700); err != nil {
+		return fmt.Errorf("state directory %s cannot be made; give another --state-dir: %w", string(s), err)
+	}
+	return nil
+}
+
+// agentID returns this state's stable id, making it at first use.
+func (s stateDir) agentID() (string, error) {
+	if b, err := os.ReadFile(s.path("agent.id")); err == nil {
+		if id, err := uuid.Parse(strings.TrimSpace(string(b))); err == nil {
+			return id.String(), nil
+		}
+	}
+	id := uuid.NewString()
+	return id, writeFile(s.path("agent.id"), []byte(id+"\n"))
+}
+
+// storedLinks returns the links made by `link`.
+func (s stateDir) storedLinks() ([]Link, error) {
+	var links []Link
+	err := readJSON(s.path("links.json"), &links)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return links, err
+}
+
+func (s stateDir) storeLinks(links []Link) error { return writeJSON(s.path("links.json"), links) }
+
+// knownLinks returns every link that has a state here, whoever made it.
+func (s stateDir) knownLinks() ([]Link, error) {
+	entries, err := os.ReadDir(s.path("links"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var links []Link
+	for _, e := range entries {
+		id, ok := strings.CutSuffix(e.Name(), ".json")
+		if !ok {
+			continue
+		}
+		var l Link
+		err := readJSON(s.linkFile(id), &l)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return nil, err
+		default:
+			links = append(links, l)
+		}
+	}
+	slices.SortFunc(links, func(a, b Link) int { return strings.Compare(a.Name()+a.Dir, b.Name()+b.Dir) })
+	return links, nil
+}
+
+// remember notes which link a state belongs to.
+func (s stateDir) remember(l Link) error {
+	var have Link
+	if err := readJSON(s.linkFile(l.ID()), &have); err == nil && have == l {
+		return nil
+	}
+	return writeJSON(s.linkFile(l.ID()), l)
+}
+
+// forget removes the state of a link.
+func (s stateDir) forget(id string) error {
+	return errors.Join(os.RemoveAll(s.linkDir(id)), os.RemoveAll(s.linkFile(id)))
+}
+
+// credentialFile is where `login` keeps the token for a hub.
+func (s stateDir) credentialFile(hub string) string {
+	return s.path("credentials", fileName(hub)+".token")
+}
+
+// fileName makes an address a name that every disk takes.
+func fileName(addr string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '.', r == '-':
+			return r
+		}
+		return '_'
+	}, addr)
+}
+
+// tokenFileOf returns the file a link's token is in: its own, else what `login` stored.
+func (s stateDir) tokenFileOf(l Link) string {
+	if l.TokenFile != "" {
+		return l.TokenFile
+	}
+	return s.credentialFile(l.Hub)
+}
+
+// loadPolicy returns the last policy seen, if any.
+func (s stateDir) loadPolicy(hub, team string) (client.GuardPolicy, bool) {
+	var p client.GuardPolicy
+	err := readJSON(s.policyPath(hub, team), &p)
+	return p, err == nil && string(p.Team) == team
+}
+
+func (s stateDir) storePolicy(hub string, p client.GuardPolicy) error {
+	return writeJSON(s.policyPath(hub, string(p.Team)), p)
+}
+
+func (s stateDir) policyPath(hub, team string) string {
+	return s.path("policy", fileName(hub)+"~"+team+".json")
+}
+
+func readJSON(name string, into any) error {
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(b, into); err != nil {
+		return fmt.Errorf("%s is damaged; remove it and the agent makes it again: %w", name, err)
+	}
+	return nil
+}
+
+func writeJSON(name string, v any) error {
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	return writeFile(name, append(b, '\n'))
+}
+
+// writeFile replaces a file of ours, for this user alone, atomically and durably.
+func writeFile(name string, content []byte) error {
+	dir := filepath.Dir(name)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, ".new-*") // 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(content)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(f.Name(), name); err != nil {
+		return err
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}

@@ -1,0 +1,231 @@
+package agent
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/memsvc/memsvc/internal/config"
+)
+
+// grammar is the command line; see docs/cli.md.
+type grammar struct {
+	Config    config.File `help:"Settings file (YAML): flags by name, and links." placeholder:"FILE"`
+	StateDir  string      `help:"Where the agent keeps its state." default:"${state_dir}" placeholder:"DIR"`
+	LogLevel  string      `help:"debug, info, warn or error." default:"info"`
+	LogFormat string      `help:"text or json." default:"text"`
+
+	Run       runCmd       `cmd:"" help:"Keep directories in step until stopped."`
+	Sync      syncCmd      `cmd:"" help:"Bring directories in step once. Exit 0: in step, 3: something waits for a person."`
+	Status    statusCmd    `cmd:"" help:"Show each link: phase, refusals, conflicts, errors."`
+	Conflicts conflictsCmd `cmd:"" help:"List, show and resolve conflicts."`
+	Log       logCmd       `cmd:"" help:"Show the commits of a project or of one memory."`
+	Show      showCmd      `cmd:"" help:"Print a memory as the hub has it, now or at a revision."`
+	Diff      diffCmd      `cmd:"" help:"Compare local files with the hub, now or at a revision."`
+	Restore   restoreCmd   `cmd:"" help:"Bring memories back to what they were at a revision."`
+	Resume    resumeCmd    `cmd:"" help:"Decide what a brake asks."`
+	Check     checkCmd     `cmd:"" help:"Judge files as the guard would; no network. Exit 3: something is refused."`
+	Doctor    doctorCmd    `cmd:"" help:"Look for what stands in the way."`
+	Login     loginCmd     `cmd:"" help:"Store a token for a hub; it is read from standard input."`
+	Link      linkCmd      `cmd:"" help:"Tie a directory to a project."`
+	Unlink    unlinkCmd    `cmd:"" help:"Untie a directory; its files stay."`
+	Links     linksCmd     `cmd:"" help:"List the links."`
+	Install   installCmd   `cmd:"" help:"Set the agent up as a service."`
+	Version   versionCmd   `cmd:"" help:"Print the version."`
+}
+
+// linkFlags describe one link, and give the links of a settings file what they lack.
+type linkFlags struct {
+	Hub       string `help:"Address of the hub's gRPC listener." placeholder:"HOST:PORT"`
+	TokenFile string `help:"File that holds the token; read again when it changes." placeholder:"FILE"`
+	Team      string `help:"Team id." placeholder:"TEAM"`
+	Project   string `help:"Project id; else derived from the repository's git remote." placeholder:"PROJECT"`
+	Dir       string `help:"The team/ directory itself." placeholder:"DIR"`
+	Plaintext bool   `help:"Speak without TLS to a hub that is not on this machine."`
+	CAFile    string `name:"ca-file" help:"Authorities to trust instead of the system's (PEM)." placeholder:"FILE"`
+	CertFile  string `help:"Client certificate (PEM)." placeholder:"FILE"`
+	KeyFile   string `help:"Key of the client certificate (PEM)." placeholder:"FILE"`
+}
+
+func (f linkFlags) link() Link {
+	return Link{Hub: f.Hub, TokenFile: f.TokenFile, Team: f.Team, Project: f.Project, Dir: f.Dir,
+		Plaintext: f.Plaintext, CAFile: f.CAFile, CertFile: f.CertFile, KeyFile: f.KeyFile}
+}
+
+// complete fills what l lacks from the flags.
+func (f linkFlags) complete(l Link) Link {
+	fill := func(s *string, v string) {
+		if *s == "" {
+			*s = v
+		}
+	}
+	fill(&l.Hub, f.Hub)
+	fill(&l.TokenFile, f.TokenFile)
+	fill(&l.Team, f.Team)
+	fill(&l.CAFile, f.CAFile)
+	fill(&l.CertFile, f.CertFile)
+	fill(&l.KeyFile, f.KeyFile)
+	l.Plaintext = l.Plaintext || f.Plaintext
+	return l
+}
+
+// absolute makes a link's files and directory absolute.
+func absolute(l Link) (Link, error) {
+	for _, p := range []*string{&l.Dir, &l.TokenFile, &l.CAFile, &l.CertFile, &l.KeyFile} {
+		abs, err := absDir(*p)
+		if err != nil {
+			return Link{}, err
+		}
+		*p = abs
+	}
+	return l, nil
+}
+
+// flagLink returns the one link that the flags describe, names from the repository of
+// the working directory filled in. Nothing is checked yet.
+func (c *command) flagLink(f linkFlags) (Link, error) {
+	l := f.link()
+	if l.Team == "" || l.Project == "" {
+		wd, err := os.Getwd()
+		if err != nil {
+			return Link{}, err
+		}
+		names, err := namesOf(wd)
+		if err != nil {
+			return Link{}, err
+		}
+		if l.Team == "" {
+			l.Team = names.Team
+		}
+		if l.Project == "" {
+			l.Project = names.Project
+		}
+	}
+	return absolute(l)
+}
+
+// links returns all links to run: the settings file's, and the flags' or else those
+// made by `link`. Every one is checked, and all of them together.
+func (c *command) links(f linkFlags) ([]Link, error) {
+	var links []Link
+	for _, l := range c.configured {
+		l, err := absolute(f.complete(l))
+		if err != nil {
+			return nil, err
+		}
+		links = append(links, l)
+	}
+	switch {
+	case f.Dir != "":
+		l, err := c.flagLink(f)
+		if err != nil {
+			return nil, err
+		}
+		links = append(links, l)
+	default:
+		stored, err := c.state.storedLinks()
+		if err != nil {
+			return nil, err
+		}
+		links = append(links, stored...)
+	}
+	if len(links) == 0 {
+		if f.Hub != "" || f.Project != "" {
+			return nil, usage("no directory: give --dir, the team/ directory of the memories to share")
+		}
+		return nil, usage("nothing is linked: give --hub, --token-file, --team, --project and --dir, a --config with links, or run 'memsync-agent link' first")
+	}
+	for _, l := range links {
+		if err := l.check(); err != nil {
+			return nil, err
+		}
+	}
+	return links, checkLinks(links)
+}
+
+// selectFlags choose one of the known links.
+type selectFlags struct {
+	linkFlags
+	Link string `help:"Which link: team/project, project, or directory; needed when there are several." placeholder:"LINK"`
+}
+
+// choose returns the one link that a command is about. Flags that name a project of a
+// hub need no state; else it is a link known here.
+func (c *command) choose(f selectFlags) (Link, error) {
+	if f.Hub != "" && f.Link == "" {
+		l, err := c.flagLink(f.linkFlags)
+		if err != nil {
+			return Link{}, err
+		}
+		if l.Team == "" || l.Project == "" {
+			return Link{}, usage("--hub needs --team and --project")
+		}
+		return l, nil
+	}
+	known, err := c.known(f.linkFlags)
+	if err != nil {
+		return Link{}, err
+	}
+	want := f.Link
+	if want == "" {
+		want = f.Dir
+	}
+	if want == "" {
+		want = f.Project
+	}
+	var match []Link
+	for _, l := range known {
+		if want == "" || l.matches(want) {
+			match = append(match, l)
+		}
+	}
+	var names []string
+	for _, l := range known {
+		names = append(names, l.Name()+" ("+l.Dir+")")
+	}
+	switch {
+	case len(known) == 0:
+		return Link{}, usage("no link is known in %s; run 'memsync-agent link', or give --hub, --team and --project", string(c.state))
+	case len(match) == 0:
+		return Link{}, usage("no link is called %s; known are: %s", want, strings.Join(names, ", "))
+	case len(match) > 1:
+		return Link{}, usage("several links fit; choose one with --link: %s", strings.Join(names, ", "))
+	}
+	return match[0], nil
+}
+
+// known returns every link that this state directory or the settings file knows.
+func (c *command) known(f linkFlags) ([]Link, error) {
+	links, err := c.state.knownLinks()
+	if err != nil {
+		return nil, err
+	}
+	stored, err := c.state.storedLinks()
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range c.configured {
+		if l, err = absolute(f.complete(l)); err != nil {
+			return nil, err
+		}
+		stored = append(stored, l)
+	}
+	for _, l := range stored {
+		if !slices.ContainsFunc(links, func(k Link) bool { return k.ID() == l.ID() }) {
+			links = append(links, l)
+		}
+	}
+	return links, nil
+}
+
+func (l Link) matches(want string) bool {
+	if want == l.Name() || want == l.Project || want == l.ID() || want == l.Dir {
+		return true
+	}
+	abs, err := absDir(want)
+	return err == nil && realDir(abs) == realDir(l.Dir)
+}
+
+// defaultTimeout bounds how long a command waits for the daemon or the hub.
+const defaultTimeout = 30 * time.Second

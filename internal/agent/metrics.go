@@ -1,0 +1,88 @@
+package agent
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/memsvc/memsvc/internal/agent/syncer"
+)
+
+// metrics are the agent's. Labels are bounded: links by configuration, rules by the
+// guard, reasons by the contract. No label holds a path.
+type metrics struct {
+	pushes      *prometheus.CounterVec   // link
+	pulls       *prometheus.CounterVec   // link
+	refusals    *prometheus.GaugeVec     // link, rule
+	conflicts   *prometheus.GaugeVec     // link
+	halts       *prometheus.GaugeVec     // link
+	pending     *prometheus.GaugeVec     // link
+	errors      *prometheus.CounterVec   // link, reason
+	lastSuccess *prometheus.GaugeVec     // link
+	cycles      *prometheus.HistogramVec // kind: a cycle's duration
+	propagation prometheus.Histogram
+}
+
+// fast buckets fit what happens on one machine or within a network: 1 ms to 30 s.
+var fast = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
+
+func newMetrics(r prometheus.Registerer) *metrics {
+	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
+		g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "memsync", Name: name, Help: help}, labels)
+		r.MustRegister(g)
+		return g
+	}
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		c := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "memsync", Name: name, Help: help}, labels)
+		r.MustRegister(c)
+		return c
+	}
+	m := &metrics{
+		pushes:      counter("pushes_total", "Commits made on the hub.", "link"),
+		pulls:       counter("pulls_total", "Files written or removed here because the hub changed.", "link"),
+		refusals:    gauge("refused_files", "Files that stay on this machine, by the first rule they break.", "link", "rule"),
+		conflicts:   gauge("conflicts", "Open conflicts.", "link"),
+		halts:       gauge("halted", "1 while a brake holds the link.", "link"),
+		pending:     gauge("pending_changes", "Local changes that are not on the hub yet.", "link"),
+		errors:      counter("cycle_errors_total", "Cycles that ended with an error, by reason.", "link", "reason"),
+		lastSuccess: gauge("last_success_timestamp_seconds", "When a cycle last ended without error.", "link"),
+	}
+	m.cycles = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Namespace: "memsync", Name: "cycle_seconds", Help: "Duration of a cycle, the scan of the directory included.", Buckets: fast,
+	}, []string{"link"})
+	m.propagation = prometheus.NewHistogram(prometheus.HistogramOpts{
+		Namespace: "memsync", Name: "propagation_seconds", Buckets: fast,
+		Help: "From the commit on the hub, by the hub's clock, to the file in place here.",
+	})
+	r.MustRegister(m.cycles, m.propagation)
+	return m
+}
+
+// applied notes that a commit made at t by the hub's clock is in place now.
+func (m *metrics) applied(t, now time.Time, offset time.Duration) {
+	m.propagation.Observe(max(0, now.Add(offset).Sub(t).Seconds()))
+}
+
+// refused counts a link's refused files by the first rule each breaks.
+func (m *metrics) refused(link string, held []syncer.Held) {
+	m.refusals.DeletePartialMatch(prometheus.Labels{"link": link})
+	for _, h := range held {
+		rule := h.By
+		if len(h.Violations) > 0 {
+			rule = h.Violations[0].Rule
+		}
+		m.refusals.WithLabelValues(link, rule).Inc()
+	}
+}
+
+// drop forgets a link that is no more.
+func (m *metrics) drop(link string) {
+	l := prometheus.Labels{"link": link}
+	for _, g := range []*prometheus.GaugeVec{m.refusals, m.conflicts, m.halts, m.pending, m.lastSuccess} {
+		g.DeletePartialMatch(l)
+	}
+	m.pushes.DeletePartialMatch(l)
+	m.pulls.DeletePartialMatch(l)
+	m.errors.DeletePartialMatch(l)
+	m.cycles.DeletePartialMatch(l)
+}

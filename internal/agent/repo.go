@@ -1,0 +1,196 @@
+package agent
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/memsvc/memsvc/internal/memory"
+)
+
+// repoFile names team and project in a repository (ruling 13.2). It is committed by
+// others, so it may name nothing else: never a hub, never a credential.
+const repoFile = ".memsync.yaml"
+
+// maxRepoFile bounds the files of a repository that are read here.
+const maxRepoFile = 1 << 20
+
+// repoNames is what a repository says of itself.
+type repoNames struct {
+	Team    string `yaml:"team"`
+	Project string `yaml:"project"`
+}
+
+// namesOf finds team and project for a directory inside a repository: repoFile, then
+// the git remote. Outside a repository both are empty.
+func namesOf(dir string) (repoNames, error) {
+	root, gitDir, ok := gitRoot(dir)
+	if !ok {
+		return repoNames{}, nil
+	}
+	var names repoNames
+	text, err := readSmall(filepath.Join(root, repoFile))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return repoNames{}, err
+	default:
+		if names, err = parseRepoFile(text); err != nil {
+			return repoNames{}, usage("%s: %v", filepath.Join(root, repoFile), err)
+		}
+	}
+	if names.Project == "" {
+		if cfg, err := readSmall(filepath.Join(gitDir, "config")); err == nil {
+			if remote := remoteURL(cfg); remote != "" {
+				if names.Project, err = ProjectFromRemote(remote); err != nil {
+					return repoNames{}, usage("git remote of %s: %v", root, err)
+				}
+			}
+		}
+	}
+	return names, nil
+}
+
+func readSmall(name string) ([]byte, error) {
+	fi, err := os.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !fi.Mode().IsRegular() || fi.Size() > maxRepoFile {
+		return nil, fmt.Errorf("%s: not a file of at most %d bytes", name, maxRepoFile)
+	}
+	return os.ReadFile(name)
+}
+
+// parseRepoFile reads a .memsync.yaml, strictly: a hub or a token in it is an error,
+// not something to overlook.
+func parseRepoFile(text []byte) (repoNames, error) {
+	var names repoNames
+	dec := yaml.NewDecoder(bytes.NewReader(text))
+	dec.KnownFields(true)
+	if err := dec.Decode(&names); err != nil && len(bytes.TrimSpace(text)) > 0 {
+		return repoNames{}, fmt.Errorf("want only team: and project: in it: %w", err)
+	}
+	if names.Team != "" {
+		if _, err := memory.ParseTeam(names.Team); err != nil {
+			return repoNames{}, err
+		}
+	}
+	if names.Project != "" {
+		if _, err := memory.ParseProject(names.Project); err != nil {
+			return repoNames{}, err
+		}
+	}
+	return names, nil
+}
+
+// gitRoot finds the work tree that dir is in, and the git directory that all its
+// worktrees share.
+func gitRoot(dir string) (root, common string, ok bool) {
+	for d := dir; ; d = filepath.Dir(d) {
+		dot := filepath.Join(d, ".git")
+		fi, err := os.Stat(dot)
+		switch {
+		case err == nil && fi.IsDir():
+			return d, dot, true
+		case err == nil:
+			// A linked worktree or a submodule: a file that points elsewhere.
+			if c, ok := commonDir(d, dot); ok {
+				return d, c, true
+			}
+			return "", "", false
+		}
+		if filepath.Dir(d) == d {
+			return "", "", false
+		}
+	}
+}
+
+func commonDir(root, file string) (string, bool) {
+	text, err := readSmall(file)
+	if err != nil {
+		return "", false
+	}
+	gitDir, ok := strings.CutPrefix(strings.TrimSpace(string(text)), "gitdir: ")
+	if !ok {
+		return "", false
+	}
+	if !filepath.IsAbs(gitDir) {
+		gitDir = filepath.Join(root, gitDir)
+	}
+	common, err := readSmall(filepath.Join(gitDir, "commondir"))
+	if err != nil {
+		return gitDir, true
+	}
+	c := strings.TrimSpace(string(common))
+	if !filepath.IsAbs(c) {
+		c = filepath.Join(gitDir, c)
+	}
+	return c, true
+}
+
+// remoteURL returns the URL of origin in a git config, else of the first remote.
+func remoteURL(cfg []byte) string {
+	var section, first string
+	lines := bufio.NewScanner(bytes.NewReader(cfg))
+	lines.Buffer(nil, maxRepoFile)
+	for lines.Scan() {
+		line := strings.TrimSpace(lines.Text())
+		if strings.HasPrefix(line, "[") {
+			section = ""
+			if name, ok := strings.CutPrefix(line, `[remote "`); ok {
+				section, _, _ = strings.Cut(name, `"]`)
+			}
+			continue
+		}
+		key, value, ok := strings.Cut(line, "=")
+		if !ok || section == "" || !strings.EqualFold(strings.TrimSpace(key), "url") {
+			continue
+		}
+		value = strings.Trim(strings.TrimSpace(value), `"`)
+		if section == "origin" {
+			return value
+		}
+		if first == "" {
+			first = value
+		}
+	}
+	return first
+}
+
+// ProjectFromRemote derives a project id from a git remote (ruling 13.3): the same
+// for https, ssh and scp-like forms, so that every clone finds the same project.
+// A remote that is a path on this machine, or whose name has other characters than
+// an id, is an error: the project must then be named.
+func ProjectFromRemote(remote string) (string, error) {
+	give := errors.New("no project can be derived from it; give --project")
+	var host, path string
+	if u, err := url.Parse(remote); err == nil && u.Host != "" && u.Scheme != "file" {
+		host, path = u.Hostname(), u.Path
+	} else if h, p, ok := strings.Cut(remote, ":"); ok && !strings.Contains(h, "/") && len(h) > 1 && !strings.Contains(remote, "://") {
+		host, path = h, p // user@host:path
+		if _, after, ok := strings.Cut(host, "@"); ok {
+			host = after
+		}
+	} else {
+		return "", give
+	}
+	path = strings.TrimSuffix(strings.Trim(path, "/"), ".git")
+	if host == "" || path == "" {
+		return "", give
+	}
+	id := strings.ToLower(host + "/" + path)
+	id = strings.ReplaceAll(id, "/", "~")
+	if _, err := memory.ParseProject(id); err != nil {
+		return "", give
+	}
+	return id, nil
+}

@@ -1,0 +1,445 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/memsvc/memsvc/internal/agent/syncer"
+	"github.com/memsvc/memsvc/internal/agent/watcher"
+	"github.com/memsvc/memsvc/internal/client"
+	"github.com/memsvc/memsvc/internal/memory"
+)
+
+// The pauses of a link that failed. A passing failure is tried again soon and then
+// seldomer; one that stays is probed, since somebody may have put it right.
+const (
+	minRetry  = 200 * time.Millisecond
+	maxRetry  = 30 * time.Second
+	reprobe   = 5 * time.Minute
+	tokenPoll = 2 * time.Second
+	// finishWithin bounds how long a shutdown waits for the cycle under way.
+	finishWithin = 3 * time.Second
+)
+
+// wakeReason says why a link looks again; reasons add up.
+type wakeReason uint32
+
+const (
+	wakeLocal  wakeReason = 1 << iota // the directory may have changed
+	wakeRemote                        // the stream delivered something
+	wakeKick                          // a command, or the hub is back
+	wakeCause                         // what a permanent failure was due to may have changed
+)
+
+// runner is the loop of one link.
+type runner struct {
+	link   Link
+	hub    *hub
+	remote *remote
+	log    *slog.Logger
+	m      *metrics
+	now    func() time.Time
+	build  func() *syncer.Syncer // a syncer on this link's ports
+	watch  *watcher.Watch
+	lock   *rootLock
+	token  string // file
+
+	pending atomic.Uint32
+	woken   chan struct{}
+
+	mu       sync.Mutex // guards what follows
+	s        *syncer.Syncer
+	problem  error // of the last cycle
+	problemT time.Time
+	begun    uint64 // cycles that were begun
+	ended    uint64 // the begun-number of the last cycle that ended
+	moved    chan struct{}
+
+	// What follows belongs to the goroutine of run.
+	pushed   int64
+	pulled   int64
+	followed bool // the stream was asked for the project
+	followAt time.Time
+	followIn time.Duration // pause before asking again
+	failures int
+	waits    int // cycles in a row that left something for the next
+	created  bool
+	lastTok  tokenState
+}
+
+// tokenState tells one writing of a token file from the next.
+type tokenState struct {
+	mtime time.Time
+	size  int64
+}
+
+func tokenStateOf(file string) tokenState {
+	fi, err := os.Stat(file)
+	if err != nil {
+		return tokenState{}
+	}
+	return tokenState{mtime: fi.ModTime(), size: fi.Size()}
+}
+
+// wake makes the link look again soon; it never blocks.
+func (r *runner) wake(why wakeReason) {
+	r.pending.Or(uint32(why))
+	select {
+	case r.woken <- struct{}{}:
+	default:
+	}
+}
+
+// cause tells that what a permanent failure was due to may have changed.
+func (r *runner) cause() { r.wake(wakeCause) }
+
+// hubBack tells that the hub can be reached again.
+func (r *runner) hubBack() { r.wake(wakeKick) }
+
+func (r *runner) syncer() *syncer.Syncer {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.s
+}
+
+// run keeps the link in step until ctx ends; a cycle under way is finished first.
+func (r *runner) run(ctx context.Context) {
+	r.hub.attach(r)
+	defer r.hub.detach(r)
+	r.hub.wantPolicy(r.link.Key().Team)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		why := wakeReason(0)
+		timed := false
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.watch.C():
+			why = wakeLocal
+		case <-r.woken:
+		case <-timer.C:
+			timed = true
+		}
+		why |= wakeReason(r.pending.Swap(0))
+		next, ran := r.step(ctx, why, timed)
+		if ran || timed || next > 0 {
+			resetTimer(timer, next)
+		}
+	}
+}
+
+func resetTimer(t *time.Timer, d time.Duration) {
+	t.Stop()
+	if d > 0 {
+		t.Reset(d)
+	}
+}
+
+// step decides whether to run a cycle, and returns when to look again even if
+// nothing happens (0 = leave the timer as it is).
+func (r *runner) step(ctx context.Context, why wakeReason, timed bool) (next time.Duration, ran bool) {
+	stopped := syncer.Classify(r.lastError()) == syncer.Permanent
+	switch {
+	case stopped && why&(wakeKick|wakeCause) == 0:
+		// A change on disk does not cure a bad token. The file of the token does.
+		tok := tokenStateOf(r.token)
+		if tok == r.lastTok {
+			if !timed || r.now().Sub(r.problemTime()) < reprobe {
+				return tokenPoll, false
+			}
+		}
+	case why == wakeRemote && !r.hasNews():
+		return 0, false
+	}
+	return r.cycle(ctx), true
+}
+
+// hasNews reports whether the stream knows more than the syncer has applied.
+func (r *runner) hasNews() bool {
+	at, live := r.remote.delivered()
+	have := r.syncer().Status().Cursor
+	return !live || at.Epoch != have.Epoch || at.Revision > have.Revision || !r.remote.checkedHead()
+}
+
+func (r *runner) lastError() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.problem
+}
+
+func (r *runner) problemTime() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.problemT
+}
+
+// cycle runs one cycle and returns when to run the next one by itself.
+func (r *runner) cycle(ctx context.Context) time.Duration {
+	r.lastTok = tokenStateOf(r.token)
+	began := r.now()
+	r.mu.Lock()
+	r.begun++
+	number := r.begun
+	r.mu.Unlock()
+	res, err := r.protected(ctx)
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return 0
+	}
+	if errors.Is(err, memory.ErrNotFound) && !r.created {
+		r.created = true
+		if err = createProject(ctx, r.hub.c, r.link); err == nil {
+			r.log.Info("project made on the hub, or there by now")
+			res, err = r.protected(ctx)
+		}
+	}
+	st := r.syncer().Status()
+	var wait time.Duration
+	if err == nil {
+		wait = r.keepFollowing(st)
+	}
+	r.mu.Lock()
+	before := r.problem
+	r.problem, r.problemT, r.ended = err, r.now(), number
+	close(r.moved)
+	r.moved = make(chan struct{})
+	r.mu.Unlock()
+	r.measure(st, err, r.now().Sub(began))
+	r.tell(before, err, st)
+	if err != nil {
+		r.failures++
+		r.waits = 0
+		if syncer.Classify(err) == syncer.Permanent {
+			return tokenPoll
+		}
+		if after := syncer.RetryAfter(err); after > 0 {
+			return after
+		}
+		return backoff(minRetry, maxRetry, r.failures)
+	}
+	r.failures, r.created = 0, false
+	switch {
+	case res.Again > 0:
+		r.waits = 0
+		wait = sooner(wait, res.Again)
+	case res.Phase == syncer.PhasePending:
+		r.waits++
+		wait = sooner(wait, backoff(minRetry, maxRetry, r.waits))
+	default:
+		r.waits = 0
+	}
+	return wait
+}
+
+// sooner returns the shorter of two pauses; 0 is none.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// settle makes the link look at the directory now and waits until a cycle that began
+// afterwards has ended and nothing more will happen by itself, or until ctx ends.
+func (r *runner) settle(ctx context.Context) {
+	r.mu.Lock()
+	after := r.begun
+	r.mu.Unlock()
+	for asked := false; ; {
+		if !asked {
+			r.wake(wakeKick)
+			asked = true
+		}
+		r.mu.Lock()
+		moved, done := r.moved, r.ended > after
+		r.mu.Unlock()
+		if done && r.quiet() {
+			return
+		}
+		var again <-chan time.Time
+		if done {
+			// Events of the stream end the wait for it, but not every state has one.
+			again = time.After(10 * time.Millisecond)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-moved:
+		case <-again:
+		}
+	}
+}
+
+// quiet reports whether nothing more will happen before somebody acts.
+func (r *runner) quiet() bool {
+	s := r.status()
+	if s.InStep || s.Phase == PhaseStopped || s.Phase == Phase(syncer.PhaseHalted) || s.Phase == Phase(syncer.PhaseNoRoot) {
+		return true
+	}
+	return s.caughtUp && (len(s.Refusals) > 0 || len(s.Conflicts) > 0)
+}
+
+// backoff doubles from lo to hi with the number of failures, with jitter.
+func backoff(lo, hi time.Duration, n int) time.Duration {
+	d := lo << min(n-1, 20)
+	if d > hi || d <= 0 {
+		d = hi
+	}
+	return d/2 + rand.N(d/2+1)
+}
+
+// protected runs one cycle of the syncer. A panic becomes an error, and the syncer,
+// of whose memory nothing is known then, is made anew from what is on disk.
+func (r *runner) protected(ctx context.Context) (res syncer.Result, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			r.log.Error("a cycle panicked; the link starts over from its state on disk", "panic", fmt.Sprintf("%T", p), "stack", string(debug.Stack()))
+			err = errors.New("internal error: a cycle panicked; the log has the stack")
+			r.mu.Lock()
+			r.s = r.build()
+			r.mu.Unlock()
+		}
+	}()
+	if err := r.lock.hold(); err != nil {
+		return res, err
+	}
+	// A shutdown lets the cycle finish, for a while.
+	cctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() {
+		t := time.AfterFunc(finishWithin, cancel)
+		context.AfterFunc(cctx, func() { t.Stop() })
+	})
+	defer stop()
+	return r.syncer().Cycle(cctx)
+}
+
+// createProject makes a link's project on the hub, which a team's writer may do where
+// the team allows it (ruling 13.3). One that exists by now is fine.
+func createProject(ctx context.Context, c *client.Client, l Link) error {
+	_, err := c.CreateProject(ctx, l.Key())
+	switch {
+	case errors.Is(err, memory.ErrAlreadyExists):
+		return nil
+	case errors.Is(err, memory.ErrPermissionDenied), errors.Is(err, memory.ErrNotFound):
+		return &memory.Error{Reason: memory.ReasonNotFound, Message: fmt.Sprintf(
+			"the hub knows no project %s that this token may see, and the token may not create it; ask an admin of the team, or check --team and --project", l.Name())}
+	}
+	return err
+}
+
+// keepFollowing puts the project on the stream, after the first good cycle and after
+// the hub took it off.
+func (r *runner) keepFollowing(st syncer.Status) time.Duration {
+	if st.Cursor.Epoch == "" {
+		return 0
+	}
+	if r.followed && !r.remote.wasStopped() {
+		if _, live := r.remote.delivered(); live {
+			r.followIn = 0
+		}
+		return 0
+	}
+	// A hub that refuses what it just allowed must not be asked in a loop.
+	if wait := r.followIn - r.now().Sub(r.followAt); r.followed && wait > 0 {
+		return wait
+	}
+	r.followIn = min(max(2*r.followIn, time.Second), maxRetry)
+	r.followed, r.followAt = true, r.now()
+	r.remote.restart()
+	r.hub.follow(r, st.Cursor)
+	return 0
+}
+
+// measure brings the metrics up to date.
+func (r *runner) measure(st syncer.Status, err error, took time.Duration) {
+	name := r.link.Name()
+	r.m.cycles.WithLabelValues(name).Observe(took.Seconds())
+	r.m.pushes.WithLabelValues(name).Add(float64(st.Pushed - r.pushed))
+	r.m.pulls.WithLabelValues(name).Add(float64(st.Pulled - r.pulled))
+	r.pushed, r.pulled = st.Pushed, st.Pulled
+	r.m.conflicts.WithLabelValues(name).Set(float64(len(st.Conflicts)))
+	r.m.pending.WithLabelValues(name).Set(float64(st.Pending))
+	halted := 0.0
+	if st.Phase == syncer.PhaseHalted {
+		halted = 1
+	}
+	r.m.halts.WithLabelValues(name).Set(halted)
+	r.m.refused(name, st.Refused)
+	if err != nil {
+		reason := "LOCAL"
+		var e *memory.Error
+		if errors.As(err, &e) {
+			reason = string(e.Reason)
+		}
+		r.m.errors.WithLabelValues(name, reason).Inc()
+		return
+	}
+	r.m.lastSuccess.WithLabelValues(name).Set(float64(r.now().UnixMilli()) / 1000)
+	now := r.now()
+	for _, t := range r.remote.appliedUpTo(st.Cursor) {
+		r.m.applied(t, now, r.hub.c.Offset())
+	}
+}
+
+// tell logs what changed since the last cycle; the same trouble is told once.
+func (r *runner) tell(before, err error, st syncer.Status) {
+	switch {
+	case err != nil && (before == nil || before.Error() != err.Error()):
+		r.log.Warn("cycle failed", "error", err, "class", syncer.Classify(err).String())
+	case err == nil && before != nil:
+		r.log.Info("recovered", "revision", st.Cursor.Revision)
+	case err == nil:
+		r.log.Debug("cycle", "phase", st.Phase, "revision", st.Cursor.Revision, "files", st.Files, "pending", st.Pending)
+	}
+}
+
+// status says how the link is.
+func (r *runner) status() LinkStatus {
+	st := r.syncer().Status()
+	s := linkStatus(r.link, st)
+	mode := r.watch.Mode()
+	s.Watching = WatchingEntry{How: string(mode.How), Reason: mode.Reason}
+	if head := r.remote.knownHead(); head.Epoch == st.Cursor.Epoch {
+		s.HubRevision = int64(max(head.Revision, st.Cursor.Revision))
+	}
+	r.mu.Lock()
+	problem, at := r.problem, r.problemT
+	r.mu.Unlock()
+	if problem != nil {
+		s.Phase, s.LastError = phaseOf(problem), &ErrorInfo{Message: problem.Error(), Time: at.UTC()}
+		var e *memory.Error
+		if errors.As(problem, &e) {
+			s.LastError.Reason = string(e.Reason)
+		}
+	}
+	_, live := r.remote.delivered()
+	s.caughtUp = problem == nil && st.Phase == syncer.PhaseInSync && live && !r.hasNews() &&
+		r.pending.Load()&uint32(wakeRemote|wakeKick|wakeCause) == 0
+	s.InStep = s.caughtUp && s.settled()
+	s.Todo = todo(s)
+	return s
+}
+
+func phaseOf(err error) Phase {
+	switch {
+	case syncer.Classify(err) == syncer.Permanent:
+		return PhaseStopped
+	case errors.Is(err, memory.ErrUnavailable) || client.IsPassing(err) && isHubError(err):
+		return PhaseOffline
+	}
+	return PhaseFailing
+}
+
+func isHubError(err error) bool {
+	var e *memory.Error
+	return errors.As(err, &e)
+}

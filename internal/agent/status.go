@@ -1,0 +1,222 @@
+package agent
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/memsvc/memsvc/internal/agent/syncer"
+	"github.com/memsvc/memsvc/internal/memory"
+)
+
+// Phase is what a link is doing or why it stands still: one of the syncer's phases,
+// or one of these.
+type Phase string
+
+// The phases that the agent adds to the syncer's.
+const (
+	PhaseOffline    Phase = "offline"     // the hub cannot be reached; tried again by itself
+	PhaseFailing    Phase = "failing"     // the last cycle failed; tried again by itself
+	PhaseStopped    Phase = "stopped"     // it failed for good; tried again when the cause changes
+	PhaseNotRunning Phase = "not-running" // no daemon serves the state directory
+)
+
+// Status is the answer of `status`; its JSON is documented in docs/cli.md.
+type Status struct {
+	Version  string       `json:"version"`
+	Running  bool         `json:"running"`
+	PID      int          `json:"pid,omitempty"`
+	StateDir string       `json:"state_dir"`
+	InStep   bool         `json:"in_step"`
+	Hubs     []HubStatus  `json:"hubs"`
+	Links    []LinkStatus `json:"links"`
+}
+
+// HubStatus is how the connection to a hub is.
+type HubStatus struct {
+	Addr      string    `json:"addr"`
+	Connected bool      `json:"connected"`
+	Since     time.Time `json:"since"`
+	Error     string    `json:"error,omitempty"`
+	// OffsetMS is the hub's time minus this machine's, in milliseconds.
+	OffsetMS int64 `json:"offset_ms"`
+}
+
+// LinkStatus is how one link is.
+type LinkStatus struct {
+	Link
+	ID    string `json:"id"`
+	Phase Phase  `json:"phase"`
+	// Todo says in one sentence what a person can do about the phase; "" = nothing.
+	Todo   string `json:"todo,omitempty"`
+	InStep bool   `json:"in_step"`
+
+	Epoch    string `json:"epoch"`
+	Revision int64  `json:"revision"` // applied here
+	// HubRevision is the last one known on the hub; 0 while it is not known.
+	HubRevision int64 `json:"hub_revision"`
+	Files       int   `json:"files"` // that hub and machine agree on
+	// Pending is how many local changes the last cycle could not bring to the hub.
+	Pending int `json:"pending"`
+
+	Refusals  []Refusal       `json:"refusals"`
+	Conflicts []ConflictEntry `json:"conflicts"`
+	Halt      *HaltEntry      `json:"halt,omitempty"`
+	Warnings  []Finding       `json:"warnings"`
+	// Unreadable are paths that could not be looked at; "" is the whole directory.
+	Unreadable []string `json:"unreadable"`
+	// RootDetail says what is wrong with the directory itself.
+	RootDetail string `json:"root_detail,omitempty"`
+
+	Watching WatchingEntry `json:"watching"`
+
+	LastSuccess *time.Time `json:"last_success,omitempty"`
+	LastError   *ErrorInfo `json:"last_error,omitempty"`
+
+	caughtUp bool // everything that can move has moved
+}
+
+// Finding is one broken rule in one place.
+type Finding struct {
+	Path        string `json:"path"`
+	Line        int    `json:"line,omitempty"`
+	Rule        string `json:"rule"`
+	Message     string `json:"message"`
+	Fingerprint string `json:"fingerprint,omitempty"`
+}
+
+// Refusal is a file that stays on this machine, and why.
+type Refusal struct {
+	Path     string    `json:"path"`
+	By       string    `json:"by"` // guard, hub, name or disk
+	Since    time.Time `json:"since"`
+	Findings []Finding `json:"findings"`
+}
+
+// ConflictEntry is an open conflict, without its texts.
+type ConflictEntry struct {
+	ID          string    `json:"id"`
+	Path        string    `json:"path"`
+	HubRevision int64     `json:"hub_revision"`
+	Deleted     bool      `json:"deleted_on_hub"`
+	Since       time.Time `json:"since"`
+}
+
+// HaltEntry says why a link stands still.
+type HaltEntry struct {
+	Reason  string    `json:"reason"`
+	Missing []string  `json:"missing"`
+	Of      int       `json:"of"`
+	Since   time.Time `json:"since"`
+}
+
+// WatchingEntry says how changes on disk are noticed.
+type WatchingEntry struct {
+	How    string `json:"how"` // starting, events, polling, missing, or "" without a daemon
+	Reason string `json:"reason,omitempty"`
+}
+
+// ErrorInfo is an error and when it happened.
+type ErrorInfo struct {
+	Message string    `json:"message"`
+	Reason  string    `json:"reason,omitempty"` // as on the wire, where the hub answered
+	Time    time.Time `json:"time"`
+}
+
+// linkStatus puts a syncer's status into the outward shape.
+func linkStatus(l Link, st syncer.Status) LinkStatus {
+	s := newLinkStatus(l)
+	s.Phase = Phase(st.Phase)
+	s.Epoch, s.Revision, s.Files, s.Pending = string(st.Cursor.Epoch), int64(st.Cursor.Revision), st.Files, st.Pending
+	for _, h := range st.Refused {
+		s.Refusals = append(s.Refusals, refusalOf(h))
+	}
+	for _, c := range st.Conflicts {
+		s.Conflicts = append(s.Conflicts, conflictEntry(c))
+	}
+	for _, v := range st.Warnings {
+		s.Warnings = append(s.Warnings, findingOf(v))
+	}
+	for _, p := range st.Unreadable {
+		s.Unreadable = append(s.Unreadable, string(p))
+	}
+	s.Halt, s.RootDetail = haltEntry(st.Halt), st.RootDetail
+	if !st.LastSync.IsZero() {
+		t := st.LastSync.UTC()
+		s.LastSuccess = &t
+	}
+	return s
+}
+
+// storedStatus tells what a link's durable state says, without a daemon.
+func storedStatus(l Link, st syncer.LinkState) LinkStatus {
+	s := newLinkStatus(l)
+	s.Phase = PhaseNotRunning
+	s.Epoch, s.Revision, s.Files = string(st.Cursor.Epoch), int64(st.Cursor.Revision), len(st.Baseline)
+	for _, p := range slices.Sorted(maps.Keys(st.Held)) {
+		s.Refusals = append(s.Refusals, refusalOf(st.Held[p]))
+	}
+	for _, id := range slices.Sorted(maps.Keys(st.Conflicts)) {
+		s.Conflicts = append(s.Conflicts, conflictEntry(st.Conflicts[id]))
+	}
+	s.Halt = haltEntry(st.Halt)
+	s.Todo = todo(s)
+	return s
+}
+
+func newLinkStatus(l Link) LinkStatus {
+	return LinkStatus{
+		Link: l, ID: l.ID(), Refusals: []Refusal{}, Conflicts: []ConflictEntry{}, Warnings: []Finding{}, Unreadable: []string{},
+	}
+}
+
+func refusalOf(h syncer.Held) Refusal {
+	r := Refusal{Path: string(h.Path), By: h.By, Since: h.Since.UTC(), Findings: []Finding{}}
+	for _, v := range h.Violations {
+		r.Findings = append(r.Findings, findingOf(v))
+	}
+	return r
+}
+
+func findingOf(v memory.Violation) Finding {
+	return Finding{Path: v.Path, Line: v.Line, Rule: v.Rule, Message: v.Message, Fingerprint: v.Fingerprint}
+}
+
+func conflictEntry(c syncer.Conflict) ConflictEntry {
+	return ConflictEntry{ID: c.ID, Path: string(c.Path), HubRevision: int64(c.HubRevision), Deleted: c.Hub == "", Since: c.Time.UTC()}
+}
+
+func haltEntry(h *syncer.Halt) *HaltEntry {
+	if h == nil || h.Accepted {
+		return nil
+	}
+	e := &HaltEntry{Reason: h.Reason, Of: h.Of, Since: h.Time.UTC(), Missing: []string{}}
+	for _, p := range h.Missing {
+		e.Missing = append(e.Missing, string(p))
+	}
+	return e
+}
+
+// settled reports whether nothing waits for a person.
+func (s LinkStatus) settled() bool {
+	return len(s.Refusals) == 0 && len(s.Conflicts) == 0 && s.Halt == nil && s.Pending == 0 && len(s.Unreadable) == 0
+}
+
+// todo says what a person can do about a link, in one sentence.
+func todo(s LinkStatus) string {
+	switch {
+	case s.Halt != nil:
+		return "look at the directory; if the files were deleted on purpose run 'memsync-agent resume --accept-deletes', else 'memsync-agent resume --restore' brings them back"
+	case s.Phase == Phase(syncer.PhaseNoRoot):
+		return "bring the directory back (mount it, or undo what moved it); nothing is deleted on the hub meanwhile"
+	case s.Phase == PhaseStopped && s.LastError != nil:
+		return "put right what the error says; the agent notices a new token by itself, and tries again every 5 minutes"
+	case len(s.Conflicts) > 0:
+		return "see 'memsync-agent conflicts list', then 'conflicts resolve ID --ours, --theirs or --merged FILE'"
+	case len(s.Refusals) > 0:
+		return "correct the files at the places named; they are sent as soon as they are clean"
+	case s.Phase == PhaseNotRunning:
+		return "start it with 'memsync-agent run'"
+	}
+	return ""
+}
