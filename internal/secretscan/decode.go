@@ -173,8 +173,13 @@ func escapes(s string, i int) (from, to int, text string, ok bool) {
 		return 0, 0, "", false
 	}
 	out = out[:len(out)-(i-to)]
-	text, ok = readable(out)
-	return from, to, text, ok
+	// One odd escape must not hide the others.
+	return from, to, strings.Map(func(r rune) rune {
+		if r < ' ' && !isSpace(byte(r)) || r == 0x7f {
+			return '?'
+		}
+		return r
+	}, strings.ToValidUTF8(string(out), "?")), true
 }
 
 // escape reads one escape at the start of s: its value and its width in bytes, 0 if there is none.

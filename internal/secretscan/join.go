@@ -23,43 +23,42 @@ func join(v *variant) *variant {
 		from, to := trimLine(s, start, end)
 		tail := tailToken(s, from, to)
 		next := end + 1
-		if to-tail < minJoinPiece {
+		if to-tail < minJoinPiece || !fragment(s[tail:to]) {
 			start = next
 			continue
 		}
 		// Follow the word through as many lines as it fills.
-		type piece struct{ from, to int }
 		pieces := []piece{{from, to}}
 		length, stats := to-tail, charStats(s[tail:to])
 		for next < len(s) {
 			nextEnd := lineEnd(s, next)
 			f, t := trimLine(s, next, nextEnd)
 			head := headToken(s, f, t)
-			if head-f < minJoinPiece {
+			if head-f < minJoinPiece || !fragment(s[f:head]) {
 				break
 			}
 			length += head - f
 			stats = stats.add(charStats(s[f:head]))
 			pieces = append(pieces, piece{f, t})
-			next = nextEnd + 1
 			if head != t {
-				break
+				break // the line goes on after the word; another cut word may stand at its end
 			}
+			next = nextEnd + 1
 		}
+		// No part of these lines can be a cut word if the whole is none.
+		start = max(next, end+1)
 		if len(pieces) == 1 || length < minJoined || !mixedWord(stats) {
-			start = end + 1
 			continue
 		}
 		any = true
-		for _, p := range pieces {
-			b.keep(p.from, p.to)
-		}
-		b.put("\n", pieces[len(pieces)-1].to)
-		// The last line may begin another cut word at its end, unless it was all one word.
-		last := pieces[len(pieces)-1]
-		start = max(end+1, strings.LastIndexByte(s[:last.from], '\n')+1)
-		if headToken(s, last.from, last.to) == last.to {
-			start = next
+		// Where the token begins and ends is a guess: the lines at both ends may be its neighbours.
+		b.cutLines(pieces)
+		if n := len(pieces); n > 2 {
+			b.cutLines(pieces[1:])
+			b.cutLines(pieces[:n-1])
+			if n > 3 {
+				b.cutLines(pieces[1 : n-1])
+			}
 		}
 	}
 	if !any {
@@ -68,9 +67,26 @@ func join(v *variant) *variant {
 	return b.variant()
 }
 
+// piece is the text of one line.
+type piece struct{ from, to int }
+
+// cutLines writes pieces as one line.
+func (b *builder) cutLines(pieces []piece) {
+	for _, p := range pieces {
+		b.keep(p.from, p.to)
+	}
+	b.put("\n", pieces[len(pieces)-1].to)
+}
+
+// fragment tells a part of a token from a word of prose.
+func fragment(s string) bool {
+	st := charStats(s)
+	return st.digits > 0 || st.upper >= 3 || st.turns >= 2 || len(s) >= minJoined || strings.IndexByte(s, '_') >= 0
+}
+
 // mixedWord tells a cut token from two words of prose: letters and digits, or capitals where prose has none.
 func mixedWord(st stats) bool {
-	return st.letters() > 0 && st.digits > 0 || st.upper >= 8 && st.lower <= 4 || st.turns >= 4
+	return st.letters() > 0 && st.digits > 0 || st.upper >= 8 && st.lower <= 4 || st.turns >= 3
 }
 
 func lineEnd(s string, from int) int {

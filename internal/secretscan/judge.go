@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 )
 
@@ -37,6 +38,9 @@ type pass struct {
 	hits  []raw
 	seen  map[hitKey]bool
 	found []found // reused by every form
+	lines []int   // where the lines of the text as given begin; made at the first hit
+
+	probes int // how often rules looked at a place; see maxProbes
 
 	v      *variant
 	joined bool // the form was put together from cut lines: rules for whole tokens only
@@ -51,7 +55,11 @@ type hitKey struct {
 // judge scans path and content with set. A panic in a rule becomes an error: not clean.
 func judge(set *ruleSet, key []byte, path string, content []byte) (hits []hit, err error) {
 	defer func() {
-		if r := recover(); r != nil {
+		switch r := recover(); r.(type) {
+		case nil:
+		case errTooDense:
+			hits, err = nil, fmt.Errorf("scan for secrets: %w: over %d places look like credentials: split the file", ErrTooLarge, maxProbes)
+		default:
 			// The value of the panic may quote the text.
 			hits, err = nil, fmt.Errorf("scan for secrets: the guard failed inside (%T): report this with the file's shape, not its content", r)
 		}
@@ -234,7 +242,14 @@ type assignSite struct {
 	digits   bool // the value has more than letters
 	from, to int  // what an expression must see
 	name     int  // where the keyword ends
-	ran      []*rule
+	runEnd   int  // where the value looked at last ends
+	ran      []ranAssign
+}
+
+// ranAssign says up to where a rule has seen the text already.
+type ranAssign struct {
+	r  *rule
+	to int
 }
 
 const (
@@ -261,7 +276,7 @@ func (a *assignSite) after(s string, start, end int) bool {
 		a.from = min(a.from, max(start-maxNameHead, 0))
 		return a.ok
 	}
-	a.operator, a.name, a.ok, a.ran = i, end, false, a.ran[:0]
+	a.operator, a.name, a.ok = i, end, false
 	value := i + 1
 	for limit := min(i+maxOperators, len(s)); value < limit; value++ {
 		if c := s[value]; !isOperator(c) && !isSpace(c) && strings.IndexByte("`'\"", c) < 0 {
@@ -274,10 +289,14 @@ func (a *assignSite) after(s string, start, end int) bool {
 	}
 	to := value
 	a.digits = first < value
+	if value < a.runEnd {
+		to, a.digits = a.runEnd, true // inside the value before, which has an operator in it
+	}
 	for to < len(s) && isAssigned(s[to]) {
 		a.digits = a.digits || !isLetter(s[to]) && strings.IndexByte("_.-", s[to]) < 0
 		to++
 	}
+	a.runEnd = to
 	if to-first < minAssigned {
 		return false
 	}
@@ -291,11 +310,19 @@ func isOperator(c byte) bool {
 
 func (p *pass) assigns(rules []*rule, a *assignSite) {
 	for _, r := range rules {
-		if r.needsNonAbc && !a.digits || slices.Contains(a.ran, r) {
+		if r.needsNonAbc && !a.digits {
 			continue
 		}
-		a.ran = append(a.ran, r)
-		p.runOn(r, a.from, a.to)
+		at := slices.IndexFunc(a.ran, func(x ranAssign) bool { return x.r == r })
+		if at < 0 {
+			at = len(a.ran)
+			a.ran = append(a.ran, ranAssign{r: r, to: -1})
+		}
+		if a.to > a.ran[at].to {
+			a.ran[at].to = a.to
+			p.probe()
+			p.runOn(r, a.from, a.to)
+		}
 	}
 }
 
@@ -311,6 +338,9 @@ func (p *pass) runOn(r *rule, from, to int) bool {
 	}
 	if !r.appliesTo(p.path) {
 		return false
+	}
+	if len(p.hits) >= maxHits {
+		return true
 	}
 	any := false
 	window := p.v.s[from:to]
@@ -365,11 +395,24 @@ func (p *pass) allowed(r *rule, value, match string, from, to int) bool {
 	return false
 }
 
-// lineOf returns the whole lines that s[from:to] touches.
+// maxLine bounds how far around a place its line is looked at, in bytes: a text may be one line.
+const maxLine = 2048
+
+// lineOf returns the lines that s[from:to] touches.
 func (p *pass) lineOf(from, to int) string {
 	s := p.v.s
-	from = strings.LastIndexByte(s[:from], '\n') + 1
-	return s[from:lineEnd(s, to)]
+	return s[lineStart(s, from):lineStop(s, to)]
+}
+
+// lineStart is where the line of s[at] begins, or maxLine before it.
+func lineStart(s string, at int) int {
+	floor := max(0, at-maxLine)
+	return floor + strings.LastIndexByte(s[floor:at], '\n') + 1
+}
+
+// lineStop is where the line of s[at] ends, or maxLine after it.
+func lineStop(s string, at int) int {
+	return lineEnd(s[:min(len(s), at+maxLine)], at)
 }
 
 // add records a hit whose at is an offset of the form at hand.
@@ -381,7 +424,7 @@ func (p *pass) add(h raw) {
 		h.at = -1
 	} else {
 		h.at = p.v.origin(h.at)
-		h.line = 1 + strings.Count(p.root().s[:h.at], "\n")
+		h.line = p.lineNumber(h.at)
 	}
 	key := hitKey{h.rule, h.value, h.line}
 	if p.seen[key] {
@@ -394,12 +437,21 @@ func (p *pass) add(h raw) {
 	p.hits = append(p.hits, h)
 }
 
-func (p *pass) root() *variant {
-	v := p.v
-	for v.parent != nil {
-		v = v.parent
+// lineNumber is the 1-based line of an offset in the text as given.
+func (p *pass) lineNumber(at int) int {
+	if p.lines == nil {
+		root := p.v
+		for root.parent != nil {
+			root = root.parent
+		}
+		p.lines = []int{0}
+		for i := range len(root.s) {
+			if root.s[i] == '\n' {
+				p.lines = append(p.lines, i+1)
+			}
+		}
 	}
-	return v
+	return sort.SearchInts(p.lines, at+1)
 }
 
 // settle orders the hits, drops those that say again in general what another says in particular, and forgets the values.
@@ -416,8 +468,7 @@ func (p *pass) settle(key []byte, text string) []hit {
 		}
 		inline := false
 		if h.line > 0 {
-			from := strings.LastIndexByte(text[:h.at], '\n') + 1
-			inline = strings.Contains(text[from:lineEnd(text, h.at)], inlineAllow)
+			inline = strings.Contains(text[lineStart(text, h.at):lineStop(text, h.at)], inlineAllow)
 		}
 		out = append(out, hit{line: h.line, rule: h.rule, description: h.description, fingerprint: fingerprint(key, h.rule, h.value), inline: inline})
 	}

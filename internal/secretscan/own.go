@@ -69,8 +69,27 @@ func ownWords() map[ownKind][]string {
 	}
 }
 
+const (
+	// maxOwnToken bounds a token that our own rules read, in bytes.
+	maxOwnToken = 4096
+	// maxProbes bounds how often our own rules look in one text. A memory has a few dozen places to look at; a text
+	// with more than this is made to be slow, and refused.
+	maxProbes = 20_000
+)
+
+// errTooDense ends the scan of a text with more than maxProbes places to look at.
+type errTooDense struct{}
+
+// probe counts a look that costs more than a few comparisons.
+func (p *pass) probe() {
+	if p.probes++; p.probes > maxProbes {
+		panic(errTooDense{})
+	}
+}
+
 // own runs our rules for a keyword that stands at s[start:end] of the form at hand.
 func (p *pass) own(kind ownKind, start, end int) {
+	p.probe()
 	if kind&ownURL != 0 {
 		p.ownURLs(start, end)
 	}
@@ -108,7 +127,7 @@ func (p *pass) ownTokens(start, end int) {
 		return
 	}
 	to := end
-	for to < len(s) && (isAlnum(s[to]) || s[to] == '_' || s[to] == '-') {
+	for to < len(s) && to < end+maxOwnToken && (isAlnum(s[to]) || s[to] == '_' || s[to] == '-') {
 		to++
 	}
 	body := strings.TrimRight(s[end:to], "_-")
@@ -131,7 +150,7 @@ func (p *pass) ownHeaders(start, end int) {
 		return
 	}
 	to := at
-	for to < len(s) && (isAlnum(s[to]) || strings.IndexByte("._~+/=-", s[to]) >= 0) {
+	for to < len(s) && to < end+maxOwnToken && (isAlnum(s[to]) || strings.IndexByte("._~+/=-", s[to]) >= 0) {
 		to++
 	}
 	value := strings.TrimRight(s[at:to], ".-")

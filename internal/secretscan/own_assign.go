@@ -25,7 +25,7 @@ func (p *pass) ownAssignments(start, end int, password bool) {
 	value, from, quoted := readValue(s, at)
 	if pair(s[start:end]) && link != linkSpace {
 		// "credentials: admin / value"
-		rest := strings.TrimLeft(s[from+len(value):lineEnd(s, from+len(value))], "`\"'* ")
+		rest := strings.TrimLeft(s[from+len(value):lineStop(s, from+len(value))], "`\"'* ")
 		if user, pass, ok := strings.Cut(value, ":"); ok && isName(user) && realPassword(pass, link, quoted) {
 			p.addOwn(rulePassword, pass, from+len(user)+1, rankKnown)
 			return
@@ -142,7 +142,7 @@ func (p *pass) link(start, i int) (link, int) {
 	}
 	if s[marks] == '\n' || s[marks] == '\r' {
 		// A heading, with the value alone below it.
-		if head := s[strings.LastIndexByte(s[:start], '\n')+1 : start]; strings.HasPrefix(head, "#") || strings.HasPrefix(head, "**") {
+		if head := s[lineStart(s, start):start]; strings.HasPrefix(head, "#") || strings.HasPrefix(head, "**") {
 			return linkWord, marks
 		}
 	}

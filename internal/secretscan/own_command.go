@@ -9,7 +9,7 @@ func (p *pass) ownCommands(start, end int) {
 	if start > 0 && (isAlnum(s[start-1]) || s[start-1] == '-' || s[start-1] == '/' && start > 1 && s[start-2] == '/') {
 		return
 	}
-	line := s[end:lineEnd(s, end)]
+	line := s[end:lineStop(s, end)]
 	command := strings.ToLower(s[start:end])
 	for i := 0; i+3 < len(line); i++ {
 		if line[i] != '-' || i == 0 || line[i-1] != ' ' {

@@ -54,7 +54,7 @@ func verb(s string, i int) int {
 // before looks for sentences that name the value first: "use VALUE as the admin password".
 func (p *pass) before(start int, password bool) {
 	s := p.v.s
-	from := max(strings.LastIndexByte(s[:start], '\n')+1, start-maxBetween)
+	from := max(lineStart(s, start), start-maxBetween)
 	for from < start && s[from]&0xc0 == 0x80 {
 		from++
 	}

@@ -8,8 +8,8 @@ const maxRows = 50
 // column looks below a table heading that names a secret.
 func (p *pass) column(start, end int, password bool) {
 	s := p.v.s
-	from := strings.LastIndexByte(s[:start], '\n') + 1
-	head := s[from:lineEnd(s, end)]
+	from := lineStart(s, start)
+	head := s[from:lineStop(s, end)]
 	if strings.IndexByte(head, '|') < 0 {
 		return
 	}
@@ -17,7 +17,7 @@ func (p *pass) column(start, end int, password bool) {
 	if next >= len(s) {
 		return
 	}
-	rule := s[next:lineEnd(s, next)]
+	rule := s[next:lineStop(s, next)]
 	if strings.IndexByte(rule, '-') < 0 || strings.Trim(rule, " \t\r|:->") != "" {
 		return
 	}
@@ -27,7 +27,7 @@ func (p *pass) column(start, end int, password bool) {
 	cell := strings.Count(s[from:start], "|")
 	rows := 0
 	for row := next + len(rule) + 1; row < len(s) && rows < maxRows; rows++ {
-		to := lineEnd(s, row)
+		to := lineStop(s, row)
 		at, rest := row, s[row:to]
 		if strings.IndexByte(rest, '|') < 0 {
 			return

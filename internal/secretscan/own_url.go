@@ -6,7 +6,7 @@ import (
 )
 
 // maxAuthority bounds what stands between "://" and the end of the host, in bytes.
-const maxAuthority = 2048
+const maxAuthority = 512
 
 // ownURLs finds user and password before a host: "scheme://user:password@host", with an empty user too, and the form
 // "user:password@tcp(host)" of Go's MySQL driver.

@@ -64,7 +64,7 @@ func readValue(s string, i int) (value string, from int, quoted bool) {
 		}
 	}
 	value = strings.TrimRight(value, " ")
-	if lines > 0 && to < len(s) && s[to] != '\n' && quote == 0 && strings.TrimSpace(s[to:lineEnd(s, to)]) != "" {
+	if lines > 0 && to < len(s) && s[to] != '\n' && quote == 0 && strings.TrimSpace(s[to:lineStop(s, to)]) != "" {
 		return "", 0, false // running text in the next line
 	}
 	return value, i, quote != 0

@@ -26,7 +26,8 @@ const defaultCacheEntries = 8192
 // maxRuleSets bounds how many compiled policies a Scanner keeps: a hub serves many teams, few of them with own rules.
 const maxRuleSets = 16
 
-// ErrTooLarge says that a text is over MaxContentBytes, or a path over 1,024 bytes, and was not judged.
+// ErrTooLarge says that a text is over MaxContentBytes, or a path over 1,024 bytes, or that a text has more places to
+// look at than any memory, and was not judged.
 var ErrTooLarge = errors.New("text is too large for the secret guard")
 
 // ErrNotText says that a text is not UTF-8 or holds NUL, and was not judged.

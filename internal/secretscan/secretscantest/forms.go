@@ -96,10 +96,11 @@ func each(s string, f func(byte) string) string {
 // sprinkle puts mark between characters, two to five apart.
 func (g *generator) sprinkle(s, mark string) string {
 	var out strings.Builder
-	for s != "" {
-		n := min(2+g.rand.IntN(4), len(s))
-		out.WriteString(s[:n])
-		if s = s[n:]; s != "" {
+	rest := []rune(s)
+	for len(rest) > 0 {
+		n := min(2+g.rand.IntN(4), len(rest))
+		out.WriteString(string(rest[:n]))
+		if rest = rest[n:]; len(rest) > 0 {
 			out.WriteString(mark)
 		}
 	}

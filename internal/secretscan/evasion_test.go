@@ -1,0 +1,92 @@
+package secretscan_test
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/memsvc/memsvc/internal/secretscan"
+	"github.com/memsvc/memsvc/internal/secretscan/secretscantest"
+)
+
+// TestEvasionMatrix scans every kind of token in every form.
+func TestEvasionMatrix(t *testing.T) {
+	s := secretscan.New(secretscan.Options{})
+	all := secretscantest.Matrix()
+	missed := 0
+	for _, p := range all {
+		fs, err := s.Scan(p.Path, []byte(p.Content))
+		if err != nil {
+			t.Fatalf("%s: %v", p.ID, err)
+		}
+		hit := false
+		for _, f := range fs {
+			hit = hit || f.Line == p.Line
+		}
+		if !hit {
+			missed++
+			t.Logf("missed %s: want line %d, got %v in %q", p.ID, p.Line, brief(fs), p.Content)
+		}
+	}
+	t.Logf("guard evasion matrix: %d of %d missed (%.1f %%)", missed, len(all), percent(missed, len(all)))
+	if percent(missed, len(all)) > maxMissPercent {
+		t.Errorf("missed %d of %d", missed, len(all))
+	}
+}
+
+// TestFindingsHoldNoSecret looks for every planted value in every field of its findings.
+func TestFindingsHoldNoSecret(t *testing.T) {
+	s := secretscan.New(secretscan.Options{})
+	for _, p := range append(secretscantest.Secrets(), secretscantest.Matrix()...) {
+		path := p.Path
+		if p.Line == 0 {
+			path = "" // the path is given back as it came
+		}
+		fs, err := s.Scan(p.Path, []byte(p.Content))
+		if err != nil {
+			t.Fatalf("%s: %v", p.ID, err)
+		}
+		for _, f := range fs {
+			if p.Line == 0 {
+				f.Path = path
+			}
+			if text := fmt.Sprintf("%+v", f); strings.Contains(text, p.Secret) || strings.Contains(text, p.Written) {
+				t.Errorf("%s: finding holds the secret: %s", p.ID, text)
+			}
+		}
+	}
+}
+
+// TestHostileTextsEndInTime scans texts of the largest size that are made to be slow. The bound is wide, since machines
+// differ and the race detector slows; what is quadratic takes minutes to hours.
+func TestHostileTextsEndInTime(t *testing.T) {
+	s := secretscan.New(secretscan.Options{CacheEntries: -1})
+	nested := "postgres://app:Xk9mPq2vLw@db/x "
+	for len(nested) < secretscan.MaxContentBytes/2 {
+		nested = base64.StdEncoding.EncodeToString([]byte(nested + nested))
+	}
+	for name, unit := range map[string]string{
+		"a": "a", "=": "=", "lines": "a\n", "base64": base64.StdEncoding.EncodeToString([]byte("harmless words, ")), "nested": nested,
+		"eye": "ey", "password": "password ", "password is": "password is ", "secret:": "secret: ", "scheme": "://", "at": "x://a:b@",
+		"curl": "curl -u a:b -p c\n", "table": "| password |\n|-|\n", "percent": "%41", "entities": "&#65;", "zero width": "a\u200b",
+		"full width": "ａ：", "begin": "-----BEGIN RSA PRIVATE KEY-----\n", "hex lines": "0123456789abcdef0123456789abcdef\n", "sk": "sk_live_", "bars": "|", "login": "login:/",
+		"key=": "key=aB3dE5fG7h ", "twelve": "token = a1B2c3D4e5F6g7H8i9J0\n", "chinese": "密码是", "escapes": `\u0041`, "quotes": "password = \"", "ticks": "`password` ",
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := strings.Repeat(unit, secretscan.MaxContentBytes/len(unit))
+			begin := time.Now()
+			// Refusing to judge such a text is as good as an answer.
+			if _, err := s.Scan("a.md", []byte(text)); err != nil && !errors.Is(err, secretscan.ErrTooLarge) {
+				t.Fatal(err)
+			}
+			took := time.Since(begin)
+			t.Logf("%v", took.Round(time.Millisecond))
+			if took > 30*time.Second {
+				t.Errorf("took %v", took)
+			}
+		})
+	}
+}
