@@ -15,8 +15,6 @@ type metrics struct {
 	seconds *prometheus.HistogramVec
 	streams *prometheus.GaugeVec
 	panics  prometheus.Counter
-	conns   prometheus.Gauge
-	refused prometheus.Counter
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -34,14 +32,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		panics: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "memsvc_rpc_panics_total", Help: "Panics in handlers, each answered with INTERNAL.",
 		}),
-		conns: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "memsvc_rpc_connections", Help: "Connections open on the gRPC port.",
-		}),
-		refused: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "memsvc_rpc_connections_refused_total", Help: "Connections closed at once because of the bound.",
-		}),
 	}
-	reg.MustRegister(m.calls, m.seconds, m.streams, m.panics, m.conns, m.refused)
+	reg.MustRegister(m.calls, m.seconds, m.streams, m.panics)
 	return m
 }
 

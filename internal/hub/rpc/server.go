@@ -6,7 +6,6 @@ import (
 	"errors"
 	"log/slog"
 	"net"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -16,6 +15,7 @@ import (
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/reflection"
+	"google.golang.org/grpc/test/bufconn"
 
 	memsvcv1 "github.com/memsvc/memsvc/api/proto/memsvc/v1"
 	"github.com/memsvc/memsvc/internal/hub/authn"
@@ -33,36 +33,32 @@ const (
 	maxHeaderBytes   = 16 << 10
 	readBuffer       = 16 << 10
 	writeBuffer      = 32 << 10
+	localBuffer      = 256 << 10
 	// maxStreams bounds the calls at a time on one connection.
 	maxStreams = 2000
-	// DefaultConnections bounds the connections at a time.
-	DefaultConnections = 10_000
 )
 
 // Options is what a Server is made of.
 type Options struct {
-	Service     *service.Service
-	Auth        *authn.Authenticator
-	Logger      *slog.Logger
-	Registerer  prometheus.Registerer
-	Now         func() time.Time
-	TLS         *tls.Config // nil: plaintext
-	Connections int         // at a time; 0 is DefaultConnections
+	Service    *service.Service
+	Auth       *authn.Authenticator
+	Logger     *slog.Logger
+	Registerer prometheus.Registerer
+	Now        func() time.Time
+	TLS        *tls.Config // nil: plaintext
 }
 
-// Server is the hub's gRPC server.
+// Server is the hub's gRPC server: one face for the network, and one without TLS
+// inside the process, for REST. Both have the same handlers behind the same edge.
 type Server struct {
-	grpc    *grpc.Server
-	health  *health.Server
-	metrics *metrics
-	limit   int
+	grpc   *grpc.Server
+	local  *grpc.Server
+	inside *bufconn.Listener
+	health *health.Server
 }
 
 // New returns a server. It does not listen yet.
 func New(o Options) (*Server, error) {
-	if o.Connections <= 0 {
-		o.Connections = DefaultConnections
-	}
 	validate, err := newValidator()
 	if err != nil {
 		return nil, err
@@ -86,14 +82,20 @@ func New(o Options) (*Server, error) {
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingEvery, Timeout: pingTimeout}),
 		grpc.WaitForHandlers(true),
 	}
+	s := &Server{
+		local: grpc.NewServer(opts...), inside: bufconn.Listen(localBuffer),
+		health: health.NewServer(),
+	}
 	if o.TLS != nil {
 		opts = append(opts, grpc.Creds(credentials.NewTLS(o.TLS)))
 	}
-	s := &Server{grpc: grpc.NewServer(opts...), health: health.NewServer(), metrics: m, limit: o.Connections}
-	memsvcv1.RegisterMemoryServiceServer(s.grpc, &memoryServer{svc: o.Service, now: o.Now})
-	memsvcv1.RegisterAdminServiceServer(s.grpc, &adminServer{svc: o.Service})
-	healthv1.RegisterHealthServer(s.grpc, s.health)
-	reflection.Register(s.grpc)
+	s.grpc = grpc.NewServer(opts...)
+	for _, g := range []*grpc.Server{s.grpc, s.local} {
+		memsvcv1.RegisterMemoryServiceServer(g, &memoryServer{svc: o.Service, now: o.Now})
+		memsvcv1.RegisterAdminServiceServer(g, &adminServer{svc: o.Service})
+		healthv1.RegisterHealthServer(g, s.health)
+		reflection.Register(g)
+	}
 	for name := range s.grpc.GetServiceInfo() {
 		s.health.SetServingStatus(name, healthv1.HealthCheckResponse_SERVING)
 	}
@@ -102,12 +104,25 @@ func New(o Options) (*Server, error) {
 
 // Serve accepts connections on ln until Drain or Stop; then it returns nil.
 func (s *Server) Serve(ln net.Listener) error {
-	err := s.grpc.Serve(&boundedListener{Listener: ln, most: s.limit, metrics: s.metrics})
+	err := s.grpc.Serve(ln)
 	if errors.Is(err, grpc.ErrServerStopped) {
 		return nil
 	}
 	return err
 }
+
+// ServeLocal serves the connections of DialLocal until Drain or Stop; then it
+// returns nil.
+func (s *Server) ServeLocal() error {
+	err := s.local.Serve(s.inside)
+	if errors.Is(err, grpc.ErrServerStopped) {
+		return nil
+	}
+	return err
+}
+
+// DialLocal opens a connection inside the process.
+func (s *Server) DialLocal(ctx context.Context) (net.Conn, error) { return s.inside.DialContext(ctx) }
 
 // NotServing makes health checks fail, before anything else ends.
 func (s *Server) NotServing() { s.health.Shutdown() }
@@ -119,63 +134,19 @@ func (s *Server) Drain(ctx context.Context) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
+		s.local.GracefulStop()
 		s.grpc.GracefulStop()
 	}()
 	select {
 	case <-done:
 	case <-ctx.Done():
-		s.grpc.Stop()
+		s.Stop()
 		<-done
 	}
 }
 
 // Stop cuts everything off.
-func (s *Server) Stop() { s.grpc.Stop() }
-
-// boundedListener closes connections over the bound at once, so that those who are
-// connected are not starved of memory and those who are not learn it quickly.
-type boundedListener struct {
-	net.Listener
-	most    int
-	metrics *metrics
-
-	mu   sync.Mutex // guards what follows
-	open int
-}
-
-func (l *boundedListener) Accept() (net.Conn, error) {
-	for {
-		c, err := l.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		l.mu.Lock()
-		ok := l.open < l.most
-		if ok {
-			l.open++
-		}
-		l.mu.Unlock()
-		if ok {
-			l.metrics.conns.Inc()
-			return &boundedConn{Conn: c, listener: l}, nil
-		}
-		l.metrics.refused.Inc()
-		_ = c.Close() // it was never used
-	}
-}
-
-type boundedConn struct {
-	net.Conn
-	listener *boundedListener
-	once     sync.Once
-}
-
-func (c *boundedConn) Close() error {
-	c.once.Do(func() {
-		c.listener.mu.Lock()
-		c.listener.open--
-		c.listener.mu.Unlock()
-		c.listener.metrics.conns.Dec()
-	})
-	return c.Conn.Close()
+func (s *Server) Stop() {
+	s.local.Stop()
+	s.grpc.Stop()
 }

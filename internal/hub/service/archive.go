@@ -29,6 +29,10 @@ type Imported struct {
 	Skipped  int64 // there already
 }
 
+func errNoArchive() error {
+	return &memory.Error{Reason: memory.ReasonInvalidArgument, Message: "this hub was built without archives"}
+}
+
 // Export writes an archive of the hub (scope ""), of teams/{team}, or of one
 // project. It needs an admin of the scope.
 func (s *Service) Export(ctx context.Context, c Call, scope string, w io.Writer) error {
@@ -38,6 +42,9 @@ func (s *Service) Export(ctx context.Context, c Call, scope string, w io.Writer)
 	}
 	if err := s.audit(ctx, c, auditTeam, "export", scope, fmt.Sprintf("%d projects", len(keys))); err != nil {
 		return err
+	}
+	if s.Archive == nil {
+		return errNoArchive()
 	}
 	return s.Archive.Export(ctx, teams, keys, w)
 }
@@ -89,6 +96,9 @@ func (s *Service) Import(ctx context.Context, c Call, r io.Reader) (Imported, er
 	}
 	if err := s.audit(ctx, c, "", "import", "the hub", "begun"); err != nil {
 		return Imported{}, err
+	}
+	if s.Archive == nil {
+		return Imported{}, errNoArchive()
 	}
 	res, err := s.Archive.Import(ctx, r)
 	if res.Commits > 0 || err != nil {

@@ -1,0 +1,109 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/memsvc/memsvc/internal/buildinfo"
+	"github.com/memsvc/memsvc/internal/config"
+	"github.com/memsvc/memsvc/internal/memory"
+	"github.com/memsvc/memsvc/internal/telemetry"
+)
+
+// Exit codes of the program.
+const (
+	exitOK      = 0
+	exitTrouble = 1
+	exitUsage   = 2
+)
+
+// grammar is the program's commands and flags. Every flag has its MEMSVC_ variable.
+type grammar struct {
+	Config config.File `help:"Settings file in YAML, named like flags." placeholder:"FILE"`
+
+	Serve       serveCmd       `cmd:"" help:"Run the hub."`
+	Token       tokenCmd       `cmd:"" help:"Make, list and revoke tokens."`
+	Healthcheck healthcheckCmd `cmd:"" help:"Ask a running hub whether it is ready; exit 0 if so."`
+	Version     versionCmd     `cmd:"" help:"Print the version."`
+}
+
+// env is what commands get from the program.
+type env struct {
+	ctx    context.Context //nolint:containedctx // kong binds values, and this one is the program's
+	stdout io.Writer
+	stderr io.Writer
+}
+
+// Main runs the program with args, without its name, and returns the exit code: 0
+// done, 1 trouble, 2 usage. Every failure is one line on stderr.
+func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	var g grammar
+	e := &env{ctx: ctx, stdout: stdout, stderr: stderr}
+	kctx, err := config.Parse(&g, config.Options{
+		Program: "memsvc", Description: "The hub of shared memories for teams of coding agents.",
+		EnvPrefix: "MEMSVC", Stdout: stdout, Stderr: stderr, Bind: []any{e},
+	}, args)
+	if err == nil {
+		err = kctx.Run(e)
+	}
+	return e.exit(err)
+}
+
+// exit tells err, if any, and returns its code.
+func (e *env) exit(err error) int {
+	var usage *config.UsageError
+	var cfg *ConfigError
+	switch {
+	case err == nil, errors.Is(err, config.ErrShown):
+		return exitOK
+	case errors.As(err, &usage):
+		e.tell(usage.Err.Error() + "; see memsvc --help")
+		return exitUsage
+	case errors.As(err, &cfg):
+		e.tell(cfg.Err.Error())
+		return exitUsage
+	case errors.Is(err, memory.ErrInvalidArgument):
+		e.tell(err.Error())
+		return exitUsage
+	case errors.Is(err, context.Canceled) && e.ctx.Err() != nil:
+		e.tell("interrupted")
+		return exitTrouble
+	}
+	e.tell(err.Error())
+	return exitTrouble
+}
+
+// tell writes one line a mistake; joined errors are several.
+func (e *env) tell(text string) {
+	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
+		fmt.Fprintln(e.stderr, "memsvc: "+line)
+	}
+}
+
+type serveCmd struct {
+	Config `embed:""`
+}
+
+// Run serves until the program is told to end.
+func (c *serveCmd) Run(e *env) error {
+	log, err := telemetry.NewLogger(e.stderr, telemetry.LogOptions{Format: c.LogFormat, Level: c.LogLevel})
+	if err != nil {
+		return &ConfigError{Err: err}
+	}
+	return Run(e.ctx, c.Config, Deps{Logger: log})
+}
+
+type versionCmd struct{}
+
+// Run prints the version.
+func (versionCmd) Run(e *env) error {
+	fmt.Fprintln(e.stdout, "memsvc "+buildinfo.Read().String())
+	return nil
+}
+
+// timeFormat is how the program writes times.
+const timeFormat = time.RFC3339

@@ -1,0 +1,126 @@
+package hub
+
+import (
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/memsvc/memsvc/internal/buildinfo"
+	"github.com/memsvc/memsvc/internal/client"
+	"github.com/memsvc/memsvc/internal/memory"
+)
+
+// remote is how a command reaches a running hub.
+type remote struct {
+	Hub       string        `help:"Address of the hub's gRPC API." default:"127.0.0.1:7420" placeholder:"HOST:PORT"`
+	TokenFile string        `help:"File that holds an admin token." placeholder:"FILE" required:""`
+	Plaintext bool          `help:"Speak without TLS; a loopback address is spoken to so by itself."`
+	CA        string        `name:"ca" help:"Authorities to trust instead of the system's." placeholder:"FILE"`
+	Cert      string        `help:"Client certificate, where the hub wants one." placeholder:"FILE"`
+	Key       string        `help:"Key of the client certificate." placeholder:"FILE"`
+	Timeout   time.Duration `help:"How long one call may take." default:"15s"`
+}
+
+func (r remote) open() (*client.Client, error) {
+	return client.New(client.Options{
+		Addr: r.Hub, TokenFile: r.TokenFile, Plaintext: r.Plaintext, CAFile: r.CA, CertFile: r.Cert, KeyFile: r.Key,
+		UserAgent: "memsvc/" + buildinfo.Read().Version, CallTimeout: r.Timeout,
+	})
+}
+
+// with runs do with a client of the hub.
+func (r remote) with(do func(*client.Client) error) (err error) {
+	c, err := r.open()
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if cerr := c.Close(); err == nil {
+			err = cerr
+		}
+	}()
+	return do(c)
+}
+
+type tokenCmd struct {
+	Create tokenCreateCmd `cmd:"" help:"Make a token and print it, this once. A new team or project is created with it."`
+	List   tokenListCmd   `cmd:"" help:"List tokens, without their secrets."`
+	Revoke tokenRevokeCmd `cmd:"" help:"Revoke a token at once."`
+}
+
+type tokenCreateCmd struct {
+	remote  `embed:""`
+	Team    string        `help:"Team of the token; a hub admin may leave it out for a token of the whole hub." placeholder:"TEAM"`
+	Project string        `help:"Project of the token; without it, the whole team." placeholder:"PROJECT"`
+	Role    string        `help:"reader, writer or admin." required:"" enum:"reader,writer,admin"`
+	Name    string        `help:"What it is for; commits carry it." required:"" placeholder:"NAME"`
+	TTL     time.Duration `name:"ttl" help:"How long it holds; without it, until revoked."`
+}
+
+// Run makes the token.
+func (c *tokenCreateCmd) Run(e *env) error {
+	return c.with(func(hub *client.Client) error {
+		_, secret, err := hub.CreateToken(e.ctx, client.NewToken{
+			Name: c.Name, Team: memory.Team(c.Team), Project: memory.Project(c.Project), Role: c.Role, TTL: c.TTL,
+		})
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(e.stdout, secret)
+		return nil
+	})
+}
+
+type tokenListCmd struct {
+	remote `embed:""`
+	Team   string `help:"Only this team's." placeholder:"TEAM"`
+}
+
+// Run lists the tokens.
+func (c *tokenListCmd) Run(e *env) error {
+	return c.with(func(hub *client.Client) error {
+		tokens, err := hub.Tokens(e.ctx, memory.Team(c.Team))
+		if err != nil {
+			return err
+		}
+		w := tabwriter.NewWriter(e.stdout, 0, 8, 2, ' ', 0)
+		fmt.Fprintln(w, "ID\tNAME\tROLE\tSCOPE\tCREATED\tEXPIRES\tREVOKED")
+		for _, t := range tokens {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", t.ID, t.Name, t.Role, scopeText(t.Team, t.Project),
+				timeText(t.CreateTime), timeText(t.ExpireTime), timeText(t.RevokeTime))
+		}
+		return w.Flush()
+	})
+}
+
+func scopeText(team memory.Team, project memory.Project) string {
+	switch {
+	case team == "":
+		return "hub"
+	case project == "":
+		return string(team)
+	}
+	return string(team) + "/" + string(project)
+}
+
+func timeText(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.UTC().Format(timeFormat)
+}
+
+type tokenRevokeCmd struct {
+	remote `embed:""`
+	ID     string `arg:"" help:"Id of the token, as list shows it."`
+}
+
+// Run revokes the token.
+func (c *tokenRevokeCmd) Run(e *env) error {
+	return c.with(func(hub *client.Client) error { return hub.RevokeToken(e.ctx, c.ID) })
+}
+
+type healthcheckCmd struct {
+	OpsAddr string        `name:"ops-addr" help:"Address of the hub's ops port." default:"127.0.0.1:7422" placeholder:"HOST:PORT"`
+	Timeout time.Duration `help:"How long to wait for the answer." default:"3s"`
+}

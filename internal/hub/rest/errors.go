@@ -1,0 +1,107 @@
+package rest
+
+import (
+	"context"
+	"math"
+	"net/http"
+	"strconv"
+
+	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/memsvc/memsvc/internal/memory"
+)
+
+// httpStatus returns the HTTP status of an error. Where HTTP has a word of its own
+// for a reason, it wins over the code's.
+func httpStatus(st *status.Status) int {
+	switch reasonOf(st) {
+	case memory.ReasonETagMismatch:
+		return http.StatusPreconditionFailed
+	case memory.ReasonMemoryTooLarge, memory.ReasonCommitTooLarge:
+		return http.StatusRequestEntityTooLarge
+	case memory.ReasonRevisionCompacted:
+		return http.StatusGone
+	case memory.ReasonEpochChanged:
+		return http.StatusConflict
+	}
+	return runtime.HTTPStatusFromCode(st.Code())
+}
+
+func reasonOf(st *status.Status) memory.Reason {
+	for _, d := range st.Details() {
+		if info, ok := d.(*errdetails.ErrorInfo); ok {
+			return memory.Reason(info.GetReason())
+		}
+	}
+	return ""
+}
+
+// writeStatus answers with an error as google.rpc.Status in JSON.
+func (f *Front) writeStatus(w http.ResponseWriter, r *http.Request, code int, st *status.Status) {
+	body, err := protojson.Marshal(st.Proto())
+	if err != nil {
+		f.log.Error("REST: a status cannot be written", "error", err.Error())
+		code, body = http.StatusInternalServerError, []byte(`{"code":13,"message":"internal error"}`)
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Del("ETag")
+	switch code {
+	case http.StatusUnauthorized:
+		h.Set("WWW-Authenticate", `Bearer realm="memsvc"`)
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		for _, d := range st.Details() {
+			if info, ok := d.(*errdetails.RetryInfo); ok {
+				h.Set("Retry-After", strconv.Itoa(int(math.Ceil(info.GetRetryDelay().AsDuration().Seconds()))))
+			}
+		}
+	}
+	w.WriteHeader(code)
+	if r.Method == http.MethodHead {
+		return
+	}
+	if _, err := w.Write(append(body, '\n')); err != nil {
+		f.log.Debug("REST: client went away", "error", err.Error())
+	}
+}
+
+// fail answers with an error of the front's own.
+func (f *Front) fail(w http.ResponseWriter, r *http.Request, code int, c codes.Code, message string) {
+	f.writeStatus(w, r, code, status.New(c, message))
+}
+
+// failed answers with the error of a call.
+func (f *Front) failed(w http.ResponseWriter, r *http.Request, err error) {
+	st := status.Convert(err)
+	f.writeStatus(w, r, httpStatus(st), st)
+}
+
+// gatewayError answers with an error of a call that the gateway made.
+func (f *Front) gatewayError(ctx context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request, err error) {
+	if md, ok := runtime.ServerMetadataFromContext(ctx); ok {
+		copyRequestID(w, md.HeaderMD)
+	}
+	f.failed(w, r, err)
+}
+
+func (f *Front) routingError(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request, code int) {
+	switch code {
+	case http.StatusNotFound:
+		f.fail(w, r, code, codes.NotFound, "no such resource; /openapi.json lists them")
+	case http.StatusMethodNotAllowed:
+		f.fail(w, r, code, codes.Unimplemented, "this resource does not know the method; /openapi.json lists them")
+	default:
+		f.fail(w, r, code, codes.InvalidArgument, http.StatusText(code))
+	}
+}
+
+func copyRequestID(w http.ResponseWriter, md metadata.MD) {
+	if v := md.Get(requestIDHeader); len(v) > 0 {
+		w.Header().Set(requestIDHeader, v[0])
+	}
+}

@@ -1,0 +1,299 @@
+package hub
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/memsvc/memsvc/internal/buildinfo"
+	"github.com/memsvc/memsvc/internal/hub/authn"
+	"github.com/memsvc/memsvc/internal/hub/changefeed"
+	"github.com/memsvc/memsvc/internal/hub/rest"
+	"github.com/memsvc/memsvc/internal/hub/rpc"
+	"github.com/memsvc/memsvc/internal/hub/service"
+	"github.com/memsvc/memsvc/internal/hub/store"
+	"github.com/memsvc/memsvc/internal/hub/store/sqlite"
+	"github.com/memsvc/memsvc/internal/secretscan"
+	"github.com/memsvc/memsvc/internal/telemetry"
+)
+
+// Deps are what a hub takes from outside. The zero value serves, except for Logger.
+type Deps struct {
+	Logger *slog.Logger     // required
+	Now    func() time.Time // nil: the system's clock
+	// Backend is the store; nil opens the embedded one in the data directory. The
+	// hub closes it.
+	Backend store.Backend
+	// AuthRecheck is how often open streams' tokens are looked at again; 0 is the default.
+	AuthRecheck time.Duration
+	// Bookmarks is how long a watched project may be quiet; 0 is the default.
+	Bookmarks time.Duration
+}
+
+// Addrs are the addresses that a hub listens on.
+type Addrs struct {
+	GRPC, HTTP, Ops string
+}
+
+// Hub is a running hub.
+type Hub struct {
+	Addrs Addrs
+	// AdminTokenFile holds the first admin token, which the first start made.
+	AdminTokenFile string
+	Service        *service.Service
+
+	cfg        Config
+	log        *slog.Logger
+	backend    store.Backend
+	feed       *changefeed.Feed
+	rpc        *rpc.Server
+	http       *http.Server
+	front      *rest.Front
+	conns      *connMetrics
+	health     *telemetry.Health
+	opsOptions telemetry.OpsOptions
+	failed     chan error // what a server ended with before its time
+
+	background func()         // ends the service's background work
+	opsEnd     func()         // ends the ops port
+	servers    sync.WaitGroup // Serve calls
+	works      sync.WaitGroup // the service's background work
+	ops        sync.WaitGroup
+	once       sync.Once
+}
+
+// Run starts a hub, tells its addresses, and drains it when ctx ends.
+func Run(ctx context.Context, cfg Config, deps Deps) error {
+	h, err := Start(ctx, cfg, deps)
+	if err != nil {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		return h.Shutdown(context.WithoutCancel(ctx))
+	case err := <-h.failed:
+		return errors.Join(err, h.Shutdown(context.WithoutCancel(ctx)))
+	}
+}
+
+// Start builds and starts a hub. When it returns, the hub answers on all its ports.
+// ctx bounds the starting only.
+func Start(ctx context.Context, cfg Config, deps Deps) (_ *Hub, err error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, &ConfigError{Err: err}
+	}
+	now := deps.Now
+	if now == nil {
+		now = func() time.Time { return time.Now().UTC() }
+	}
+	var files *tlsFiles
+	if cfg.TLSCert != "" {
+		if files, err = newTLSFiles(cfg.TLSCert, cfg.TLSKey, cfg.TLSClientCA, deps.Logger, now); err != nil {
+			return nil, &ConfigError{Err: err}
+		}
+	}
+	var closers []func() error
+	defer func() {
+		if err != nil {
+			for i := len(closers) - 1; i >= 0; i-- {
+				err = errors.Join(err, closers[i]())
+			}
+		}
+	}()
+	backend := deps.Backend
+	if backend == nil {
+		if backend, err = sqlite.Open(sqlite.Options{Dir: cfg.DataDir, Now: now()}); err != nil {
+			return nil, err
+		}
+	}
+	closers = append(closers, backend.Close)
+	var lns [3]net.Listener
+	for i, addr := range []string{cfg.GRPCAddr, cfg.HTTPAddr, cfg.OpsAddr} {
+		if lns[i], err = (&net.ListenConfig{}).Listen(ctx, "tcp", addr); err != nil {
+			return nil, fmt.Errorf("listen on %s: %w", addr, err)
+		}
+		closers = append(closers, lns[i].Close)
+	}
+	h := &Hub{
+		cfg: cfg, log: deps.Logger, backend: backend, health: telemetry.NewHealth(), failed: make(chan error, 4),
+		Addrs: Addrs{GRPC: lns[0].Addr().String(), HTTP: lns[1].Addr().String(), Ops: lns[2].Addr().String()},
+	}
+	if err := h.build(cfg, deps, now, files); err != nil {
+		return nil, err
+	}
+	if h.AdminTokenFile, err = h.bootstrap(ctx); err != nil {
+		h.feed.Close()
+		return nil, err
+	}
+	h.serve(ctx, lns, files)
+	h.health.SetReady()
+	h.log.Info("listening", "grpc", h.Addrs.GRPC, "http", h.Addrs.HTTP, "ops", h.Addrs.Ops,
+		"tls", files != nil, "data_dir", cfg.DataDir, "version", buildinfo.Read().Version)
+	return h, nil
+}
+
+// build makes everything that stands on the store.
+func (h *Hub) build(cfg Config, deps Deps, now func() time.Time, files *tlsFiles) error {
+	registry := telemetry.NewRegistry("memsvc", buildinfo.Read())
+	auth := authn.New(tokenDirectory{h.backend}, authn.Options{
+		Now: now, RecheckEvery: deps.AuthRecheck, RatePerSecond: cfg.Rate, Burst: cfg.RateBurst,
+	})
+	h.feed = changefeed.New(h.backend, changefeed.Options{Logger: h.log, BookmarkEvery: deps.Bookmarks})
+	h.Service = service.New(service.Config{
+		Backend: h.backend, Feed: h.feed, Guard: guard{secretscan.New(secretscan.Options{})},
+		Observer: newObserver(registry, h.feed), Logger: h.log, Now: now,
+		MintToken: authn.Mint, Revoked: auth.Revoked, TempDir: cfg.DataDir,
+		Limits: service.Limits{
+			Quota:     store.Quota{Files: cfg.MaxProjectFiles, Bytes: cfg.MaxProjectBytes},
+			Retention: cfg.Retention, Watchers: cfg.MaxWatchers,
+		},
+	})
+	opts := rpc.Options{
+		Service: h.Service, Auth: auth, Logger: h.log, Registerer: registry, Now: now,
+	}
+	if files != nil {
+		opts.TLS = files.config("h2")
+	}
+	var err error
+	if h.rpc, err = rpc.New(opts); err != nil {
+		return err
+	}
+	h.front, err = rest.New(rest.Options{Dial: h.rpc.DialLocal, Logger: h.log, Registerer: registry})
+	if err != nil {
+		return err
+	}
+	h.http = h.front.Server()
+	h.conns = newConnMetrics(registry)
+	h.health.AddCheck("store", h.Service.Ready)
+	h.opsOptions = telemetry.OpsOptions{Gatherer: registry, Health: h.health, Logger: h.log}
+	return nil
+}
+
+// bootstrap makes the first admin token, on the first start. The file comes first:
+// a start that dies in between finds it again and goes on with it.
+func (h *Hub) bootstrap(ctx context.Context) (string, error) {
+	name := filepath.Join(h.cfg.DataDir, "admin.token")
+	if has, err := h.Service.HasTokens(ctx); err != nil || has {
+		return name, err
+	}
+	text, err := readSecretFile(name)
+	if err != nil {
+		return name, fmt.Errorf("first admin token: %w", err)
+	}
+	if text == "" {
+		if text, _, _, err = authn.Mint(); err != nil {
+			return name, err
+		}
+		if err := writeSecretFile(name, text+"\n"); err != nil {
+			return name, fmt.Errorf("first admin token: %w", err)
+		}
+	}
+	if !authn.WellFormed(text) {
+		return name, fmt.Errorf("first admin token: %s exists and holds no token; move it away", name)
+	}
+	if err := h.Service.Bootstrap(ctx, authn.Hash(text)); err != nil {
+		return name, fmt.Errorf("first admin token: %w", err)
+	}
+	h.log.Info("first start: admin token written", "file", name)
+	return name, nil
+}
+
+// serve starts the servers.
+func (h *Hub) serve(ctx context.Context, lns [3]net.Listener, files *tlsFiles) {
+	work, end := context.WithCancel(context.WithoutCancel(ctx))
+	h.background = end
+	opsCtx, opsEnd := context.WithCancel(context.WithoutCancel(ctx))
+	h.opsEnd = opsEnd
+	h.works.Go(func() { h.Service.Run(work) })
+	h.ops.Go(func() {
+		h.report(telemetry.ServeOps(opsCtx, h.conns.bound(lns[2], "ops", maxOpsConnections), h.opsOptions))
+	})
+	h.servers.Go(func() { h.report(h.rpc.ServeLocal()) })
+	h.servers.Go(func() { h.report(h.rpc.Serve(h.conns.bound(lns[0], "grpc", h.cfg.MaxConnections))) })
+	web := h.conns.bound(lns[1], "http", h.cfg.MaxConnections)
+	if files != nil {
+		web = tls.NewListener(web, files.config("h2", "http/1.1"))
+	}
+	h.servers.Go(func() {
+		if err := h.http.Serve(web); !errors.Is(err, http.ErrServerClosed) {
+			h.report(fmt.Errorf("REST server: %w", err))
+		}
+	})
+}
+
+// report notes that a server ended before its time.
+func (h *Hub) report(err error) {
+	if err == nil {
+		return
+	}
+	select {
+	case h.failed <- err:
+	default: // the first ones say enough
+	}
+}
+
+// Shutdown drains the hub: not ready, watches end after their last whole commit, no
+// new calls, those under way finish, the store closes. What takes longer than the
+// configured time is cut off.
+func (h *Hub) Shutdown(ctx context.Context) (err error) {
+	h.once.Do(func() {
+		h.log.Info("draining")
+		h.health.SetNotReady("draining")
+		h.rpc.NotServing()
+		ctx, cancel := context.WithTimeout(ctx, h.cfg.DrainTimeout)
+		defer cancel()
+		h.feed.Close()
+		if herr := h.http.Shutdown(ctx); herr != nil {
+			herr = h.http.Close() // what was too slow is cut off
+			if herr != nil {
+				h.log.Warn("REST server did not close", "error", herr.Error())
+			}
+		}
+		h.rpc.Drain(ctx)
+		err = h.close()
+		h.log.Info("stopped")
+	})
+	return err
+}
+
+// Kill ends the hub abruptly, as far as a test can within its process: connections
+// are cut, nothing is drained. Only the store is closed, since its file is locked.
+func (h *Hub) Kill() error {
+	var err error
+	h.once.Do(func() {
+		h.rpc.Stop()
+		err = h.http.Close()
+		h.feed.Close()
+		err = errors.Join(err, h.close())
+	})
+	return err
+}
+
+func (h *Hub) close() error {
+	h.servers.Wait()
+	if err := h.front.Close(); err != nil {
+		h.log.Warn("REST connection did not close", "error", err.Error())
+	}
+	h.background()
+	h.works.Wait()
+	err := h.backend.Close()
+	h.opsEnd()
+	h.ops.Wait()
+	return err
+}
+
+// ConfigError is a mistake of whoever configured the hub: exit code 2.
+type ConfigError struct{ Err error }
+
+// Error returns what is wrong.
+func (e *ConfigError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *ConfigError) Unwrap() error { return e.Err }

@@ -1,0 +1,58 @@
+package hub
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// writeSecretFile writes text to a new file that only its owner can read. It is
+// whole or not there, and an existing file is never overwritten.
+func writeSecretFile(name, text string) (err error) {
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(name), ".secret-") // mode 0600
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if rerr := os.Remove(f.Name()); rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
+			err = errors.Join(err, rerr)
+		}
+	}()
+	_, werr := f.WriteString(text)
+	if err := errors.Join(werr, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	// A link fails where a rename would replace.
+	if err := os.Link(f.Name(), name); err != nil {
+		if errors.Is(err, fs.ErrExist) {
+			return fmt.Errorf("%s exists and is not overwritten; move it away", name)
+		}
+		return err
+	}
+	return syncDir(filepath.Dir(name))
+}
+
+// readSecretFile returns the text of a file without the space around it, or "" when
+// there is no such file.
+func readSecretFile(name string) (string, error) {
+	text, err := os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return strings.TrimSpace(string(text)), err
+}
+
+// syncDir makes the names in a directory durable.
+func syncDir(name string) error {
+	d, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
