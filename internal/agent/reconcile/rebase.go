@@ -42,18 +42,19 @@ func Rebase(base Baseline, at map[memory.Path]memory.Revision, remote map[memory
 		case f.ETag == "":
 			// Missing, whether the backup never knew it or somebody deleted it since:
 			// without an agreed text the local one is new, and is offered.
-		case f.ETag == b.Hub, at[p] <= rewind:
-			// The agreed text is part of the present history.
+		case f.ETag == b.Hub:
 			out[p] = b
-		case f.Revision <= rewind:
+		case at[p] > rewind && f.Revision <= rewind:
 			// The hub fell back behind what we agreed on. Its older text is our
 			// ancestor, so that ours follows it, also where ours is a delete.
 			out[p] = Agreed(f.ETag)
 		case f.Knew(b.Hub):
-			// Offered again by somebody and changed after that.
+			// The present history holds the agreed text, and went on from there.
 			out[p] = b
 		}
-		// Else both went on from different texts: no common ancestor is known.
+		// Else both went on from different texts: no common ancestor is known. A
+		// revision alone proves nothing here: after a snapshot was put back, the
+		// same number may stand for another commit.
 	}
 	return out
 }

@@ -21,7 +21,8 @@ func TestRebase(t *testing.T) {
 		none   bool
 	}{
 		{name: "unchanged since, shared baseline", at: 7, local: "b", remote: &Facts{ETag: "b", Revision: 7}, none: true},
-		{name: "shared baseline, edited there", at: 7, local: "b", remote: &Facts{ETag: "c", Revision: 12}, want: Pull},
+		{name: "shared baseline, edited there", at: 7, local: "b", remote: &Facts{ETag: "c", Revision: 12, Earlier: []memory.ETag{"b"}}, want: Pull},
+		{name: "shared revision, but the hub never knew the text", at: 7, local: "b", remote: &Facts{ETag: "c", Revision: 12}, want: Merge},
 		{name: "shared baseline, edited here", at: 7, local: "l", remote: &Facts{ETag: "b", Revision: 7}, want: Push},
 		{name: "shared baseline, deleted here", at: 7, local: "", remote: &Facts{ETag: "b", Revision: 7}, want: PushDelete},
 		{name: "hub fell back: ours again", at: 14, local: "b", remote: &Facts{ETag: "old", Revision: 9}, want: Push},

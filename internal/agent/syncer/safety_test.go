@@ -1,0 +1,417 @@
+package syncer_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/memsvc/memsvc/internal/agent/syncer"
+	"github.com/memsvc/memsvc/internal/agent/syncer/synctest"
+	"github.com/memsvc/memsvc/internal/memory"
+)
+
+// filled returns a machine in step with a hub of n files.
+func filled(w *world, n int) (*machine, files) {
+	a := w.machine("a")
+	all := files{}
+	for i := range n {
+		p := memory.Path(fmt.Sprintf("project_%02d.md", i))
+		all[p] = fmt.Sprintf("text %d\n", i)
+		a.save(p, all[p])
+	}
+	w.settle(a)
+	return a, all
+}
+
+// Faults D1, D2, and ruling 13.17.
+func TestBrakes(t *testing.T) {
+	tests := []struct {
+		name  string
+		do    func(a *machine)
+		phase syncer.Phase
+	}{
+		{"emptied", func(a *machine) { deleteAll(a, 0) }, syncer.PhaseHalted},
+		{"three of forty come back", func(a *machine) { deleteAll(a, 3) }, syncer.PhaseHalted},
+		{"an empty directory mounted over it", func(a *machine) { deleteAll(a, 0); a.Marker = "" }, syncer.PhaseHalted},
+		{"the marker and one file are gone", func(a *machine) { a.Delete("project_00.md"); a.Marker = "" }, syncer.PhaseHalted},
+		{"another link's directory", func(a *machine) { a.Marker = "other" }, syncer.PhaseHalted},
+		{"missing", func(a *machine) { a.Root = syncer.RootMissing }, syncer.PhaseNoRoot},
+		{"another device", func(a *machine) { a.Root = syncer.RootReplaced }, syncer.PhaseNoRoot},
+		{"unreadable", func(a *machine) { a.Unreadable = []memory.Path{""} }, syncer.PhaseNoRoot},
+		{"the marker alone", func(a *machine) { a.Marker = "" }, syncer.PhaseInSync},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(t)
+			a, all := filled(w, 40)
+			marker := a.Marker
+			tt.do(a)
+			r := a.sync()
+			if r.Phase != tt.phase || a.s.Status().Phase != tt.phase {
+				t.Errorf("phase %s, want %s", r.Phase, tt.phase)
+			}
+			if (tt.phase == syncer.PhaseHalted) != (a.s.Status().Halt != nil) {
+				t.Errorf("halt %+v", a.s.Status().Halt)
+			}
+			w.want(all)
+			a.restart()
+			a.sync()
+			w.want(all)
+			// Everything comes back by itself: the halt is over.
+			for p, text := range all {
+				if _, there := a.Read(p); !there {
+					a.save(p, text)
+				}
+			}
+			a.Root, a.Unreadable, a.Marker = syncer.RootOK, nil, marker
+			if r := a.sync(); r.Phase != syncer.PhaseInSync {
+				t.Errorf("phase %s after all came back", r.Phase)
+			}
+			w.want(all)
+		})
+	}
+}
+
+func deleteAll(a *machine, but int) {
+	for i, p := range a.Paths() {
+		if i >= but {
+			a.Delete(p)
+		}
+	}
+}
+
+func TestResume(t *testing.T) {
+	for _, lostMarker := range []bool{false, true} {
+		for _, mode := range []syncer.ResumeMode{syncer.AcceptDeletes, syncer.Restore} {
+			w := newWorld(t)
+			a, all := filled(w, 10)
+			kept, _ := a.Read("project_00.md")
+			deleteAll(a, 1)
+			if lostMarker {
+				a.Marker = ""
+			}
+			a.sync()
+			a.restart()
+			if err := a.s.Resume(t.Context(), mode); err != nil {
+				t.Fatal(err)
+			}
+			a.restart() // the decision is durable
+			a.sync()
+			want := all
+			if mode == syncer.AcceptDeletes {
+				want = files{"project_00.md": kept}
+			}
+			w.want(want)
+			a.want(want)
+			if h := a.s.Status().Halt; h != nil {
+				t.Errorf("still halted: %+v", h)
+			}
+			if err := a.s.Resume(t.Context(), mode); !errors.Is(err, syncer.ErrNotHalted) {
+				t.Errorf("resumed twice: %v", err)
+			}
+		}
+	}
+}
+
+// A status command makes no root; the first cycle of a new link does.
+func TestFirstCycleMakesTheRoot(t *testing.T) {
+	w := newWorld(t)
+	a := w.machine("a")
+	a.Root = syncer.RootMissing
+	if err := a.s.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if a.Marker != "" {
+		t.Error("a look at the status made the root")
+	}
+	w.hub.Put("project_x.md", "x\n")
+	a.sync()
+	a.want(files{"project_x.md": "x\n"})
+}
+
+// Ruling 13.5, fault C18: no duplicate, no delete, no loss.
+func TestStateLost(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.machine("a"), w.machine("b")
+	for _, p := range []memory.Path{"same.md", "stale.md", "deleted.md", "edited.md"} {
+		a.save(p, "first "+string(p)+"\n")
+	}
+	w.settle(a, b)
+	b.save("stale.md", "second\n")
+	b.Delete("deleted.md")
+	b.save("new.md", "new\n")
+	w.settle(b)
+	a.save("edited.md", "edited offline\n")
+	a.save("mine.md", "mine\n")
+	before := len(w.hub.Commits())
+	a.state.Lose()
+	a.restart()
+	w.settle(a, b)
+	want := files{
+		"same.md": "first same.md\n", "stale.md": "second\n", "edited.md": "first edited.md\n",
+		"new.md": "new\n", "mine.md": "mine\n",
+	}
+	a.want(want)
+	w.want(want)
+	if n := len(w.hub.Commits()) - before; n != 1 {
+		t.Errorf("%d commits after the state was lost, want one for mine.md", n)
+	}
+	all := strings.Join(textsOf(a), "|")
+	for _, text := range []string{"edited offline\n", "first stale.md\n", "first deleted.md\n"} {
+		if !strings.Contains(all, text) {
+			t.Errorf("%q is gone", text)
+		}
+	}
+	if n := len(a.s.Status().Conflicts); n != 1 {
+		t.Errorf("%d conflicts, want 1", n)
+	}
+}
+
+func TestCompactedCursor(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.machine("a"), w.machine("b")
+	a.save("kept.md", "kept\n")
+	a.save("gone.md", "gone\n")
+	w.settle(a, b)
+	b.Delete("gone.md")
+	b.save("new.md", "new\n")
+	w.settle(b)
+	a.save("mine.md", "mine\n")
+	w.hub.Oldest = memory.Revision(len(w.hub.Commits()))
+	for range 3 {
+		w.hub.Put("kept.md", fmt.Sprint("kept ", len(w.hub.Commits()), "\n"))
+	}
+	w.hub.Oldest = memory.Revision(len(w.hub.Commits()))
+	a.sync()
+	want := files{"kept.md": "kept 4\n", "new.md": "new\n", "mine.md": "mine\n"}
+	a.want(want)
+	w.want(want)
+	calls := a.remote.Calls["list"]
+	a.sync()
+	if a.remote.Calls["list"] != calls {
+		t.Error("compared in full once more")
+	}
+}
+
+// Ruling 13.4, fault D6: yesterday's backup.
+func TestHubRestored(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.machine("a"), w.machine("b")
+	for _, p := range []memory.Path{"old.md", "changed.md", "deleted.md"} {
+		a.save(p, "first "+string(p)+"\n")
+	}
+	w.settle(a, b)
+	backup := w.hub.Clone()
+	a.save("changed.md", "second\n")
+	a.save("new.md", "new\n")
+	a.Delete("deleted.md")
+	w.settle(a, b)
+	backup.NewEpoch("epoch-2")
+	w.hub = backup
+	a.remote.Hub, b.remote.Hub = backup, backup
+	b.save("offline.md", "offline\n")
+	w.settle(a, b)
+	want := files{
+		"old.md": "first old.md\n", "changed.md": "second\n", "new.md": "new\n", "offline.md": "offline\n",
+		"deleted.md": "first deleted.md\n", // undone, and listed
+	}
+	w.want(want)
+	a.want(want)
+	b.want(want)
+	notes, _ := a.s.Notes(t.Context())
+	kinds := map[string][]memory.Path{}
+	for _, n := range notes {
+		kinds[n.Kind] = append(kinds[n.Kind], n.Path)
+	}
+	if diff := cmp.Diff([]memory.Path{"deleted.md"}, kinds[syncer.NoteDeleteUndone]); diff != "" {
+		t.Errorf("undone deletes (-want +got):\n%s", diff)
+	}
+	if n := len(a.s.Status().Conflicts) + len(b.s.Status().Conflicts); n != 0 {
+		t.Errorf("%d conflicts", n)
+	}
+}
+
+// A volume snapshot put back has the same epoch but a lower head, or another history.
+func TestHubSnapshotWithoutNewEpoch(t *testing.T) {
+	for _, goesOn := range []bool{false, true} {
+		t.Run(fmt.Sprint("goes on=", goesOn), func(t *testing.T) {
+			w := newWorld(t)
+			a := w.machine("a")
+			a.save("old.md", "old\n")
+			a.sync()
+			backup := w.hub.Clone()
+			a.save("new.md", "new\n")
+			a.save("old.md", "second\n")
+			a.sync()
+			w.hub, a.remote.Hub = backup, backup
+			// What is shared cannot be told, so old.md is a conflict.
+			want := files{"old.md": "old\n", "new.md": "new\n"}
+			if goesOn {
+				w.now = w.now.Add(time.Hour)
+				for i := range 3 {
+					w.hub.Put("other.md", fmt.Sprint("other ", i, "\n"))
+				}
+				want["other.md"] = "other 2\n"
+			}
+			w.settle(a)
+			a.want(want)
+			w.want(want)
+			if x, err := a.s.Conflict(t.Context(), "old.md"); err != nil || string(x.Ours) != "second\n" {
+				t.Errorf("conflict %q, %v", x.Ours, err)
+			}
+		})
+	}
+}
+
+// The request reaches the hub, its answer is lost, the user edits on: no conflict.
+func TestLostAnswerAndEdit(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.machine("a"), w.machine("b")
+	a.save("project_x.md", "one\n")
+	a.save("MEMORY.md", "- [X](project_x.md) — one\n- [Me](../user_me.md)\n")
+	w.settle(a, b)
+	lost := errors.New("connection reset")
+	a.remote.Hook = func(op string, after bool) error {
+		if op == "push" && after {
+			return lost
+		}
+		return nil
+	}
+	a.save("project_x.md", "two\n")
+	a.save("MEMORY.md", "- [X](project_x.md) — two\n- [Me](../user_me.md)\n")
+	if err := a.syncErr(); !errors.Is(err, lost) {
+		t.Fatal(err)
+	}
+	a.remote.Hook = nil
+	a.state.PowerLoss()
+	a.restart()
+	a.save("project_x.md", "three\n")
+	w.hub.Put("project_x.md", "two\nand b\n") // upon ours
+	a.sync()
+	if c := a.s.Status().Conflicts; len(c) != 1 { // "three" against "two and b" touches
+		t.Errorf("conflicts %+v", c)
+	}
+	if got, _ := a.Read("MEMORY.md"); got != "- [X](project_x.md) — two\n- [Me](../user_me.md)\n" {
+		t.Errorf("index %q", got)
+	}
+
+	w = newWorld(t)
+	a = w.machine("a")
+	a.save("project_x.md", "one\n")
+	a.sync()
+	a.remote.Hook = func(op string, after bool) error {
+		if op == "push" && after {
+			return lost
+		}
+		return nil
+	}
+	a.save("project_x.md", "two\n")
+	a.syncErr()
+	a.remote.Hook = nil
+	a.restart()
+	a.save("project_x.md", "three\n")
+	a.sync()
+	w.want(files{"project_x.md": "three\n"})
+	if c := a.s.Status().Conflicts; len(c) != 0 {
+		t.Errorf("conflicts with ourselves: %+v", c)
+	}
+}
+
+// A cycle may stop before or after any call of any port; run again, it ends the same.
+func TestCrashAnywhere(t *testing.T) {
+	type crash struct{}
+	scenario := func(t *testing.T, at int) (calls int) {
+		w := newWorld(t)
+		a, b := w.machine("a"), w.machine("b")
+		for _, p := range []memory.Path{"pulled.md", "gone.md", "merged.md", "index/MEMORY.md", "conflict.md", "mine.md", "moved.md", "dropped.md"} {
+			a.save(p, "1\n1\n3\n"+string(p)+"\n")
+		}
+		a.save("MEMORY.md", "# T\n- [M](mine.md) — m\n- [Me](../user_me.md) — me\n")
+		w.settle(a, b)
+		b.save("pulled.md", "pulled\n")
+		b.Delete("gone.md")
+		b.save("merged.md", "1\n1\n3\nB\n")
+		b.save("conflict.md", "of b\n")
+		b.save("MEMORY.md", "# T\n- [M](mine.md) — m\n- [P](pulled.md) — p\n")
+		b.save("arrives.md", "arrives\n")
+		w.settle(b)
+		a.save("merged.md", "A\n1\n1\n3\nmerged.md\n")
+		a.save("conflict.md", "of a\n")
+		a.save("mine.md", "mine\n")
+		a.save("MEMORY.md", "# T\n- [M](mine.md) — mine\n- [Me](../user_me.md) — me\n- [S](secret.md)\n")
+		a.save("secret.md", synctest.Secret)
+		a.Rename("moved.md", "sub/moved.md")
+		a.Delete("dropped.md")
+		hook := func(string, bool) error {
+			if calls++; calls == at {
+				panic(crash{})
+			}
+			return nil
+		}
+		a.Disk.Hook, a.state.Hook, a.remote.Hook, a.guard.Hook = hook, hook, hook, hook
+		func() {
+			defer func() {
+				if r := recover(); r != nil {
+					if _, ours := r.(crash); !ours {
+						panic(r)
+					}
+				}
+			}()
+			a.sync()
+		}()
+		a.Disk.Hook, a.state.Hook, a.remote.Hook, a.guard.Hook = nil, nil, nil, nil
+		if at > 0 {
+			a.state.PowerLoss()
+			a.restart()
+		}
+		w.settle(a, b)
+		want := files{
+			"pulled.md": "pulled\n", "merged.md": "A\n1\n1\n3\nB\n", "conflict.md": "of b\n", "mine.md": "mine\n",
+			"sub/moved.md": "1\n1\n3\nmoved.md\n", "arrives.md": "arrives\n", "index/MEMORY.md": "1\n1\n3\nindex/MEMORY.md\n",
+			"MEMORY.md": "# T\n- [M](mine.md) — mine\n- [P](pulled.md) — p\n",
+		}
+		w.want(want)
+		b.want(want)
+		want = maps.Clone(want)
+		want["secret.md"] = synctest.Secret
+		want["MEMORY.md"] = "# T\n- [M](mine.md) — mine\n- [P](pulled.md) — p\n- [Me](../user_me.md) — me\n- [S](secret.md)\n"
+		got := a.Files()
+		if s := strings.Split(got["MEMORY.md"], "\n"); !slices.Equal(sorted(s), sorted(strings.Split(want["MEMORY.md"], "\n"))) {
+			t.Errorf("index %q", got["MEMORY.md"])
+		}
+		got["MEMORY.md"] = want["MEMORY.md"]
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("a (-want +got):\n%s", diff)
+		}
+		if c := a.s.Status().Conflicts; len(c) != 1 || c[0].Path != "conflict.md" {
+			t.Errorf("conflicts %+v", c)
+		}
+		if ours, err := a.s.Conflict(t.Context(), "conflict.md"); err != nil || string(ours.Ours) != "of a\n" {
+			t.Errorf("conflict %q, %v", ours.Ours, err)
+		}
+		link := a.state.Link()
+		if len(link.Intents)+len(link.Ahead) != 0 || link.Recovery != nil {
+			t.Errorf("left over: %+v %+v %+v", link.Intents, link.Ahead, link.Recovery)
+		}
+		return calls
+	}
+	n := scenario(t, 0)
+	t.Logf("%d places to stop", n)
+	for at := 1; at <= n; at++ {
+		if !t.Run(fmt.Sprint(at), func(t *testing.T) { scenario(t, at) }) {
+			return
+		}
+	}
+}
+
+func sorted(s []string) []string {
+	s = slices.Clone(s)
+	slices.Sort(s)
+	return s
+}
