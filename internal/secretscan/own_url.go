@@ -59,6 +59,9 @@ func (p *pass) userinfo(from, to int, host string) {
 	if strings.EqualFold(user, pass) && localHost(host) {
 		return // postgres:postgres@localhost, the same on every machine
 	}
+	if len(pass) < 6 && exampleHost(host) {
+		return
+	}
 	if strings.EqualFold(pass, "pass") || strings.EqualFold(pass, "pw") || strings.EqualFold(pass, "pwd") {
 		return
 	}
@@ -68,8 +71,19 @@ func (p *pass) userinfo(from, to int, host string) {
 func localHost(host string) bool {
 	name, _, _ := strings.Cut(host, ":")
 	switch name {
-	case "localhost", "127.0.0.1", "::1", "[", "db", "postgres", "mysql", "redis", "rabbitmq", "mongo", "example.com", "host":
+	case "localhost", "127.0.0.1", "::1", "[", "db", "postgres", "mysql", "redis", "rabbitmq", "mongo", "host":
 		return true
 	}
-	return strings.HasSuffix(name, ".example.com") || strings.HasSuffix(name, ".example") || strings.HasSuffix(name, ".test")
+	return exampleHost(host)
+}
+
+// exampleHost reports the names reserved for documentation and tests (RFC 2606).
+func exampleHost(host string) bool {
+	name, _, _ := strings.Cut(host, ":")
+	for _, domain := range []string{"example.com", "example.org", "example.net", "example", "test"} {
+		if name == domain || strings.HasSuffix(name, "."+domain) {
+			return true
+		}
+	}
+	return false
 }

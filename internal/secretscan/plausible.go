@@ -296,7 +296,7 @@ func vowels(s string) int {
 // random reports whether a value looks made by a generator: long, letters and digits mixed.
 func random(v string) bool {
 	st := charStats(v)
-	return len(v) >= 12 && st.other == 0 && st.kinds() >= 2 && st.letters() > 0 && (st.digits > 0 || st.upper > 2 && st.lower > 2) && entropy(v) > 2.9 &&
+	return len(v) >= 12 && st.other == 0 && strings.IndexByte(v, ' ') < 0 && st.kinds() >= 2 && st.letters() > 0 && (st.digits > 0 || st.upper > 2 && st.lower > 2) && entropy(v) > 2.9 &&
 		!wordish(v) && !placeholder(v) && !reference(v)
 }
 
