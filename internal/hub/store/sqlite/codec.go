@@ -27,6 +27,7 @@ type version struct {
 type record struct {
 	memory.Commit // its Changes are nil; see versions
 	versions      []version
+	request       *requestTag // nil if the commit had no request id
 }
 
 // commit returns the record as a commit that shares its contents.
@@ -88,7 +89,12 @@ func appendMeta(b []byte, r *record) []byte {
 		b = binary.AppendUvarint(b, uint64(v.prevSeq))
 		b = binary.AppendUvarint(b, uint64(v.prevRev))
 	}
-	return b
+	if r.request == nil {
+		return append(b, 0)
+	}
+	b = append(b, 1)
+	b = append(b, r.request.key[:]...)
+	return append(b, r.request.digest[:]...)
 }
 
 // decodeMeta reads what appendMeta wrote. With content, the changes share it.
@@ -127,6 +133,15 @@ func decodeMeta(meta, content []byte, withContent bool) (*record, error) {
 				v.Content = []byte{}
 			}
 		}
+	}
+	switch d.byte() {
+	case 0:
+	case 1:
+		r.request = &requestTag{}
+		copy(r.request.key[:], d.take(uint64(len(r.request.key))))
+		copy(r.request.digest[:], d.take(uint64(len(r.request.digest))))
+	default:
+		d.bad = true
 	}
 	if d.bad || len(d.b) != 0 || withContent && len(content) != 0 {
 		return nil, errCorrupt

@@ -2,9 +2,7 @@ package sqlite
 
 import (
 	"context"
-	"crypto/sha256"
 	"database/sql/driver"
-	"encoding/binary"
 	"time"
 
 	"github.com/memsvc/memsvc/internal/hub/store"
@@ -50,7 +48,7 @@ func (s *Store) Commit(ctx context.Context, req store.CommitRequest) (store.Comm
 		return store.CommitResult{}, err
 	}
 	defer s.release(p)
-	c := committing{p: p, req: prepared}
+	c := committing{p: p, req: prepared, key: requestKey(prepared)}
 	c.own()
 	if err := s.submit(ctx, &request{op: "commit to " + req.Project.String(), size: c.size, apply: c.apply}); err != nil {
 		return store.CommitResult{}, err
@@ -65,6 +63,7 @@ func (s *Store) Commit(ctx context.Context, req store.CommitRequest) (store.Comm
 type committing struct {
 	p    *project
 	req  *store.Prepared
+	key  [16]byte // of the request id
 	size int64
 
 	// What apply found, for the caller to answer with.
@@ -94,7 +93,7 @@ func (c *committing) apply(t *transaction) error {
 	}
 	o := t.on(c.p)
 	if c.req.RequestID != "" {
-		first, err := t.firstRequest(c.p, c.req)
+		first, err := t.firstRequest(o, c.req, c.key)
 		if err != nil {
 			return err
 		}
@@ -123,14 +122,16 @@ func (c *committing) apply(t *transaction) error {
 		if c.req.ValidateOnly {
 			return nil
 		}
-		if err := t.append(o, &verdict.Commit); err != nil {
-			return err
+		var tag *requestTag
+		if c.req.RequestID != "" {
+			tag = &requestTag{key: c.key, digest: c.req.Digest}
 		}
+		return t.append(o, &verdict.Commit, tag)
 	}
 	if c.req.RequestID == "" || c.req.ValidateOnly {
 		return nil
 	}
-	return t.rememberRequest(c.p, c.req, &c.result)
+	return t.rememberUnchanged(o, c.req, c.key)
 }
 
 // repeat answers with what the request id's first use was answered with.
@@ -179,105 +180,4 @@ func (s *Store) stale(ctx context.Context, p *project, paths []memory.Path) erro
 		current = append(current, m)
 	}
 	return store.Stale(p.key, head, current)
-}
-
-// remembered is what is kept of a request id.
-type remembered struct {
-	digest  [sha256.Size]byte
-	at      time.Time
-	created bool
-	rev     memory.Revision
-	id      memory.CommitID
-	seq     int64   // of the commit's row; 0 when nothing was ever committed
-	commit  *record // once the row is compacted
-}
-
-const day = 24 * 60 * 60
-
-// requestKey is where a request id is kept; principals do not share ids.
-func requestKey(req *store.Prepared) []byte {
-	h := sha256.New()
-	var n [8]byte
-	binary.LittleEndian.PutUint64(n[:], uint64(len(req.Author.Principal)))
-	h.Write(n[:])
-	h.Write([]byte(req.Author.Principal))
-	h.Write([]byte(req.RequestID))
-	return h.Sum(nil)[:16]
-}
-
-// firstRequest returns what is remembered of the request id, or nil. Days are
-// looked at around now, so that a clock that was set back finds it too.
-func (t *transaction) firstRequest(p *project, req *store.Prepared) (first *remembered, err error) {
-	today := req.Now.Unix() / day
-	err = t.c.query(stRequest, func(v []driver.Value) error {
-		r, err := decodeRequest(blob(v[0]))
-		if err != nil {
-			return err
-		}
-		if req.Now.Sub(r.at) < memory.RequestIDLifetime && (first == nil || r.at.After(first.at)) {
-			first = r
-		}
-		return nil
-	}, today, today-1, today+1, p.id, requestKey(req))
-	return first, err
-}
-
-func (t *transaction) rememberRequest(p *project, req *store.Prepared, res *store.CommitResult) error {
-	t.wrote = true
-	today := req.Now.Unix() / day
-	if today-1 > t.w.oldDay {
-		if err := t.c.exec(stDropRequests, today-1); err != nil {
-			return err
-		}
-		t.after = append(t.after, func() { t.w.oldDay = today - 1 })
-	}
-	entry := appendRequest(nil, &remembered{
-		digest: req.Digest, at: req.Now, created: res.Created,
-		rev: res.Head.Revision, id: res.Head.CommitID, seq: t.on(p).seq,
-	})
-	return t.c.exec(stPutRequest, today, p.id, requestKey(req), entry)
-}
-
-func appendRequest(b []byte, r *remembered) []byte {
-	var flags byte
-	if r.created {
-		flags |= 1
-	}
-	if r.commit != nil {
-		flags |= 2
-	}
-	b = append(b, codecVersion, flags)
-	b = append(b, r.digest[:]...)
-	b = appendTime(b, r.at)
-	b = appendHex(b, string(r.id))
-	b = binary.AppendUvarint(b, uint64(r.rev))
-	b = binary.AppendUvarint(b, uint64(r.seq))
-	if r.commit != nil {
-		b = appendMeta(b, r.commit)
-	}
-	return b
-}
-
-func decodeRequest(b []byte) (*remembered, error) {
-	d := decoder{b: b}
-	if d.byte() != codecVersion {
-		return nil, errCorrupt
-	}
-	flags := d.byte()
-	r := &remembered{created: flags&1 != 0}
-	copy(r.digest[:], d.take(sha256.Size))
-	r.at = d.time()
-	r.id = memory.CommitID(d.hex())
-	r.rev = memory.Revision(d.int())
-	r.seq = d.int()
-	if d.bad || flags > 3 || flags&2 == 0 && len(d.b) > 0 {
-		return nil, errCorrupt
-	}
-	if flags&2 != 0 {
-		var err error
-		if r.commit, err = decodeMeta(d.b, nil, false); err != nil {
-			return nil, err
-		}
-	}
-	return r, nil
 }

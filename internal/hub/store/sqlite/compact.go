@@ -54,7 +54,11 @@ func (c *compacting) apply(t *transaction) error {
 		return err
 	}
 	t.wrote = true
-	if err := c.keepResults(t); err != nil {
+	hidden := make(map[memory.Revision]*record, len(c.hidden))
+	for _, r := range c.hidden {
+		hidden[r.Revision] = r
+	}
+	if err := t.keepResults(t.on(c.p), hidden); err != nil {
 		return err
 	}
 	for seq, paths := range c.drops {
@@ -131,65 +135,4 @@ func (c *compacting) rewrite(conn *conn, seq int64, paths map[memory.Path]bool) 
 	}
 	r.versions = rest
 	return conn.exec(stUpdateCommit, appendMeta(nil, r), r.content(), seq)
-}
-
-// keepResults gives the remembered results whose commit is hidden now a copy of
-// it, so that a late retry is still answered with the first result.
-func (c *compacting) keepResults(t *transaction) error {
-	hidden := make(map[memory.Revision]*record, len(c.hidden))
-	for _, r := range c.hidden {
-		hidden[r.Revision] = r
-	}
-	return t.eachRequest(c.p, func(r *remembered) bool {
-		if r.commit != nil || hidden[r.rev] == nil {
-			return false
-		}
-		r.commit = hidden[r.rev]
-		return true
-	})
-}
-
-// eachRequest calls f with everything that is remembered of p's request ids, and
-// keeps what f changed.
-func (t *transaction) eachRequest(p *project, f func(r *remembered) (changed bool)) error {
-	var from, to int64
-	err := t.c.query(stRequestDays, func(v []driver.Value) error {
-		from, to = v[0].(int64), v[1].(int64)
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	for day := from; day <= to; {
-		type changed struct{ key, entry []byte }
-		var todo []changed
-		err := t.c.query(stRequestsOfDay, func(v []driver.Value) error {
-			r, err := decodeRequest(blob(v[1]))
-			if err != nil {
-				return err
-			}
-			if f(r) {
-				todo = append(todo, changed{blob(v[0]), appendRequest(nil, r)})
-			}
-			return nil
-		}, day, p.id)
-		if err != nil {
-			return err
-		}
-		for _, c := range todo {
-			if err := t.c.exec(stPutRequest, day, p.id, c.key, c.entry); err != nil {
-				return err
-			}
-		}
-		next := to + 1 // days without requests are skipped, however long ago the first was
-		err = t.c.query(stNextRequestDay, func(v []driver.Value) error {
-			next = v[0].(int64)
-			return nil
-		}, day)
-		if err != nil {
-			return err
-		}
-		day = next
-	}
-	return nil
 }

@@ -154,7 +154,7 @@ func (s *Store) ImportCommits(ctx context.Context, key memory.ProjectKey, oldest
 			}
 			t.wrote = true
 			for i := range own {
-				if err := t.append(o, &own[i]); err != nil {
+				if err := t.append(o, &own[i], nil); err != nil {
 					return err
 				}
 			}

@@ -156,7 +156,7 @@ func readEarlier(c *conn, p *project) (store.EarlierETags, error) {
 	p.mu.RUnlock()
 	x := make(store.EarlierETags)
 	err := c.query(stMetasDown, func(v []driver.Value) error {
-		r, err := decodeMeta(blob(v[1]), nil, false)
+		r, err := decodeMeta(blob(v[2]), nil, false)
 		if err != nil {
 			return err
 		}

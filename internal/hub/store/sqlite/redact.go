@@ -93,7 +93,7 @@ func (t *transaction) redact(p *project, red *store.Redaction) (res store.Commit
 		}
 	}
 	c := red.Commit(o.cursor(t.epoch), store.MemoryAt(&newest.Commit, &newest.at(red.Path).AppliedChange, true))
-	if err := t.append(o, &c); err != nil {
+	if err := t.append(o, &c, nil); err != nil {
 		return res, err
 	}
 	t.after = append(t.after, func() {

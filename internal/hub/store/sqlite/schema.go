@@ -30,6 +30,8 @@ CREATE TABLE projects(
 	project TEXT NOT NULL,
 	created BLOB NOT NULL,
 	oldest  INTEGER NOT NULL,
+	spilled INTEGER NOT NULL, -- request ids of commits up to this revision are in requests
+	lookup  INTEGER NOT NULL, -- 1: requests holds rows of this project
 	UNIQUE(team, project));
 CREATE TABLE spans(
 	project INTEGER NOT NULL,

@@ -29,7 +29,10 @@ type project struct {
 	entries map[memory.Path]head
 	tail    tail
 
-	paths memory.CollisionIndex // of the living entries; the writer's alone
+	// The writer's alone:
+	paths   memory.CollisionIndex // of the living entries
+	recent  map[[16]byte]recent   // request ids that are in rows of commits only
+	spilled bool                  // the table of requests holds some of this project
 }
 
 // cursor returns the project's head under the epoch. Hold mu.
@@ -179,10 +182,12 @@ func loadProject(c *conn, key memory.ProjectKey) (*project, error) {
 		return nil, err
 	}
 	defer func() { _ = c.exec(stRollback) }()
-	p := &project{key: key, oldest: 1, entries: make(map[memory.Path]head)}
+	p := &project{key: key, oldest: 1, entries: make(map[memory.Path]head), recent: make(map[[16]byte]recent)}
+	var spilled memory.Revision
 	err := c.query(stProject, func(v []driver.Value) error {
 		p.id, p.created = v[0].(int64), decodeTime(blob(v[1]))
-		p.oldest = memory.Revision(v[2].(int64))
+		p.oldest, spilled = memory.Revision(v[2].(int64)), memory.Revision(v[3].(int64))
+		p.spilled = v[4].(int64) != 0
 		return nil
 	}, string(key.Team), string(key.Project))
 	if err != nil {
@@ -217,6 +222,9 @@ func loadProject(c *conn, key memory.ProjectKey) (*project, error) {
 		return nil
 	}, p.id)
 	if err != nil {
+		return nil, err
+	}
+	if err := loadRecent(c, p, spilled); err != nil {
 		return nil, err
 	}
 	return p, nil

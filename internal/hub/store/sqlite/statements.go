@@ -16,6 +16,8 @@ const (
 	stProjects
 	stPutProject
 	stSetOldest
+	stSetSpilled
+	stSetLookup
 	stDropProject
 	stDropProjectCommits
 	stDropProjectHeads
@@ -72,10 +74,12 @@ func (s statement) sql() string {
 
 		stTeams:               "SELECT team FROM teams ORDER BY team",
 		stPutTeam:             "INSERT OR IGNORE INTO teams(team) VALUES(?)",
-		stProject:             "SELECT id,created,oldest FROM projects WHERE team=? AND project=?",
+		stProject:             "SELECT id,created,oldest,spilled,lookup FROM projects WHERE team=? AND project=?",
 		stProjects:            "SELECT id,team,project FROM projects ORDER BY team,project",
-		stPutProject:          "INSERT INTO projects(team,project,created,oldest) VALUES(?,?,?,1)",
+		stPutProject:          "INSERT INTO projects(team,project,created,oldest,spilled,lookup) VALUES(?,?,?,1,0,0)",
 		stSetOldest:           "UPDATE projects SET oldest=? WHERE id=?",
+		stSetLookup:           "UPDATE projects SET lookup=1 WHERE id=?",
+		stSetSpilled:          "UPDATE projects SET spilled=? WHERE id=?",
 		stDropProject:         "DELETE FROM projects WHERE id=?",
 		stDropProjectCommits:  "DELETE FROM commits WHERE project=?",
 		stDropProjectHeads:    "DELETE FROM heads WHERE project=?",
@@ -96,7 +100,7 @@ func (s statement) sql() string {
 		stMetaBySeq:    "SELECT rev,meta FROM commits WHERE seq=? AND project=?",
 		stCommitsAfter: "SELECT rev,meta,content FROM commits WHERE project=? AND rev>? AND rev<=? ORDER BY rev",
 		stMetasUp:      "SELECT rev,meta FROM commits WHERE project=? AND rev>=? AND rev<? ORDER BY rev",
-		stMetasDown:    "SELECT rev,meta FROM commits WHERE project=? AND rev BETWEEN ? AND ? ORDER BY rev DESC",
+		stMetasDown:    "SELECT seq,rev,meta FROM commits WHERE project=? AND rev BETWEEN ? AND ? ORDER BY rev DESC",
 
 		stRequest:        "SELECT entry FROM requests WHERE day IN (?,?,?) AND project=? AND key=?",
 		stRequestDays:    "SELECT coalesce(min(day),0),coalesce(max(day),-1) FROM requests",

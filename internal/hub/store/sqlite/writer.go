@@ -215,6 +215,8 @@ type pending struct {
 	bytes   int64
 	entries map[memory.Path]head
 	commits []memory.Commit
+	recent  map[[16]byte]recent // request ids of commits; nil until there is one
+	spilled bool                // wrote rows of requests
 	undo    []pathMove
 }
 
@@ -224,7 +226,8 @@ type pathMove struct {
 	added bool
 }
 
-// on returns the pending state of p.
+// on returns the pending state of p. Its first commit with a request id makes room
+// for it in the state, if need be.
 func (t *transaction) on(p *project) *pending {
 	if o := t.pending[p]; o != nil {
 		return o
@@ -272,11 +275,11 @@ func (o *pending) view(epoch memory.Epoch) store.View {
 
 // append writes c as the next commit of o's project. Its contents are kept as they
 // are: nobody may change them any more.
-func (t *transaction) append(o *pending, c *memory.Commit) error {
+func (t *transaction) append(o *pending, c *memory.Commit, tag *requestTag) error {
 	t.wrote = true
 	seq := t.seq
 	t.seq++
-	r := record{Commit: *c, versions: make([]version, len(c.Changes))}
+	r := record{Commit: *c, versions: make([]version, len(c.Changes)), request: tag}
 	for i := range c.Changes {
 		v := &r.versions[i]
 		v.AppliedChange = c.Changes[i]
@@ -295,6 +298,16 @@ func (t *transaction) append(o *pending, c *memory.Commit) error {
 	}
 	o.rev, o.commit, o.seq = c.Revision, c.ID, seq
 	o.commits = append(o.commits, *c)
+	if tag == nil {
+		return nil
+	}
+	if o.recent == nil {
+		o.recent = make(map[[16]byte]recent, 1)
+		if err := t.spill(o, c.Time); err != nil {
+			return err
+		}
+	}
+	o.recent[tag.key] = recent{seq: seq, rev: c.Revision, at: c.Time}
 	return nil
 }
 
@@ -363,6 +376,10 @@ func (o *pending) publish() {
 	for path, h := range o.entries {
 		p.entries[path] = h
 	}
+	for k, r := range o.recent {
+		p.recent[k] = r
+	}
+	p.spilled = p.spilled || o.spilled
 	for i := range o.commits {
 		p.tail.push(o.commits[i])
 	}

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ func requestPromises() []promise {
 		{"RequestIDExpires", requestExpires},
 		{"RequestIDOfFailureIsFree", requestOfFailure},
 		{"RequestIDOutlivesCompaction", requestCompacted},
+		{"RequestIDsMany", requestsMany},
 	}
 }
 
@@ -124,4 +126,31 @@ func requestCompacted(_ *testing.T, e *env) {
 	e.equal("retry", e.send(req), first)
 	e.reopen()
 	e.equal("retry after a restart", e.send(req), first)
+}
+
+// requestsMany remembers more ids than a backend may wish to keep at hand.
+func requestsMany(_ *testing.T, e *env) {
+	const n = 2500
+	start := e.now
+	ask := func(i int) store.CommitRequest {
+		return store.CommitRequest{Project: e.key, Author: author, Now: start.Add(time.Duration(i) * time.Millisecond), Message: "m",
+			RequestID: fmt.Sprint("r", i), Changes: []memory.Change{put(fmt.Sprintf("f%d.md", i%50), fmt.Sprint(i))}}
+	}
+	first := make([]store.CommitResult, n)
+	for i := range n {
+		first[i] = e.send(ask(i))
+	}
+	check := func(when string) {
+		for i := 0; i < n; i += 99 {
+			e.equal(when, e.send(ask(i)), first[i])
+		}
+		e.equal("head "+when, e.info(e.key).Head.Revision, memory.Revision(n))
+	}
+	check("at once")
+	e.reopen()
+	check("after a restart")
+	e.compact(start.Add(2 * time.Second))
+	check("after compaction")
+	e.reopen()
+	check("after both")
 }
