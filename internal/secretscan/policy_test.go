@@ -120,6 +120,14 @@ func TestPathAllowancesAreIgnored(t *testing.T) {
 	}
 }
 
+// TestLineAllowancesOfTheDefaultsAreIgnored: what stands elsewhere on the line is the client's to write.
+func TestLineAllowancesOfTheDefaultsAreIgnored(t *testing.T) {
+	fs := scanWith(t, New(Options{}), Policy{}, `--mount=type=secret, deploy_key = "`+"q8Zr3vXn5Lw1"+`Tb7Ky2Hd"`)
+	if len(fs) != 1 {
+		t.Errorf("got %v, want one finding", fs)
+	}
+}
+
 func TestRuleSetVersion(t *testing.T) {
 	s := New(Options{})
 	version := func(p Policy) string {

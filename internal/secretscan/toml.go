@@ -101,7 +101,16 @@ func parseOne(text []byte, disabled []string) ([]*rule, []*allowlist, error) {
 		return nil, nil, fmt.Errorf("parse TOML: %w", tomlPosition(err))
 	}
 	c.Rules = slices.DeleteFunc(c.Rules, func(r tomlRule) bool { return slices.Contains(disabled, r.ID) })
-	return translate(&c, nil)
+	rules, global, err := translate(&c, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	// The default rules are public: a word elsewhere on the line that lets a key through is one that a client can write.
+	for _, r := range rules {
+		r.allow = slices.DeleteFunc(r.allow, func(a *allowlist) bool { return a.target == "line" })
+	}
+	global = slices.DeleteFunc(global, func(a *allowlist) bool { return a.target == "line" })
+	return rules, global, nil
 }
 
 // translate turns parsed rules into ours, merged over base: a rule whose id base has overrides it field by field and
