@@ -119,7 +119,7 @@ func (x *conflictsShowCmd) Run(c *command) error {
 		return nil
 	}
 	fmt.Fprintf(c.Stdout, "theirs (revision %d, in place now):\n%s\n", t.HubRevision, closed(t.Theirs))
-	unified(c.Stdout, t.Path, "theirs", []byte(t.Theirs), []byte(t.Ours), true, true)
+	unified(c.Stdout, t.Path, "theirs", "ours", []byte(t.Theirs), []byte(t.Ours), true, true)
 	return nil
 }
 

@@ -270,7 +270,7 @@ func (x *diffCmd) compare(ctx context.Context, c *command, cl *client.Client, l 
 			continue
 		}
 		differs = true
-		unified(c.Stdout, string(p), at, texts[p], here, isThere, isHere)
+		unified(c.Stdout, string(p), at, "here", texts[p], here, isThere, isHere)
 	}
 	return differs, nil
 }

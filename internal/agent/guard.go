@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 
 	"github.com/memsvc/memsvc/internal/agent/syncer"
@@ -78,7 +79,7 @@ func (g guard) Check(ctx context.Context, path memory.Path, content []byte) (syn
 	for _, f := range findings {
 		v.Violations = append(v.Violations, memory.Violation{
 			Path: f.Path, Line: f.Line, Rule: f.Rule, Fingerprint: f.Fingerprint,
-			Message: f.Description + "; remove it from the file, and revoke it if it is real",
+			Message: strings.TrimSuffix(f.Description, ".") + "; remove it from the file, and revoke it if it is real",
 		})
 	}
 	return v, nil

@@ -43,8 +43,8 @@ const diffContext = 3
 const maxDiffCells = 4 << 20
 
 // unified prints the change from old to new in the unified form.
-func unified(w io.Writer, path, oldName string, old, new []byte, hasOld, hasNew bool) {
-	from, to := path+" ("+oldName+")", path+" (here)"
+func unified(w io.Writer, path, oldName, newName string, old, new []byte, hasOld, hasNew bool) {
+	from, to := path+" ("+oldName+")", path+" ("+newName+")"
 	if !hasOld {
 		from = "/dev/null"
 	}
