@@ -1,0 +1,95 @@
+package hub_test
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	memsvcv1 "github.com/memsvc/memsvc/api/proto/memsvc/v1"
+	"github.com/memsvc/memsvc/internal/hubtest"
+	"github.com/memsvc/memsvc/internal/memory"
+	"github.com/memsvc/memsvc/internal/wire"
+)
+
+// caller is a connection with a token.
+type caller struct {
+	memsvcv1.MemoryServiceClient
+	memsvcv1.AdminServiceClient
+	token string
+}
+
+func dial(t testing.TB, h *hubtest.Hub) *grpc.ClientConn {
+	t.Helper()
+	conn, err := grpc.NewClient("passthrough:///"+h.GRPCAddr,
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(memory.MaxMessageBytes), grpc.MaxCallSendMsgSize(64<<20)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+func as(t testing.TB, h *hubtest.Hub, token string) caller {
+	t.Helper()
+	conn := dial(t, h)
+	return caller{memsvcv1.NewMemoryServiceClient(conn), memsvcv1.NewAdminServiceClient(conn), token}
+}
+
+func (c caller) ctx(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	t.Cleanup(cancel)
+	return metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+c.token)
+}
+
+const project = "teams/acme/projects/app"
+
+func note(text string) []byte {
+	return []byte("---\nname: n\ndescription: d\ntype: project\n---\n" + text + "\n")
+}
+
+func put(path, text string) *memsvcv1.Change {
+	return &memsvcv1.Change{Path: path, Action: &memsvcv1.Change_Put{Put: &memsvcv1.PutAction{Content: note(text)}}}
+}
+
+func (c caller) commit(t testing.TB, changes ...*memsvcv1.Change) (*memsvcv1.CommitChangesResponse, error) {
+	t.Helper()
+	return c.CommitChanges(c.ctx(t), &memsvcv1.CommitChangesRequest{Parent: project, Changes: changes})
+}
+
+func (c caller) mustCommit(t testing.TB, changes ...*memsvcv1.Change) *memsvcv1.CommitChangesResponse {
+	t.Helper()
+	res, err := c.commit(t, changes...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res
+}
+
+func wantReason(t testing.TB, err error, want memory.Reason) {
+	t.Helper()
+	st, ok := status.FromError(err)
+	if err == nil || !ok || wire.ReasonOf(st) != want {
+		t.Fatalf("error %v, want %s", err, want)
+	}
+}
+
+// fakeSecret is a well-formed and worthless credential of a kind that the guard knows.
+func fakeSecret(n int) string {
+	const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+	rnd := rand.New(rand.NewPCG(7, uint64(n)))
+	out := []byte("ghp_")
+	for range 36 {
+		out = append(out, digits[rnd.IntN(len(digits))])
+	}
+	return string(out)
+}
+
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
