@@ -3,6 +3,7 @@
 package control
 
 import (
+	"errors"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -12,7 +13,7 @@ var errWouldBlock = error(unix.EWOULDBLOCK)
 
 func lockFile(f *os.File) error {
 	for {
-		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != unix.EINTR { //nolint:errorlint // a system call's own number
+		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); !errors.Is(err, unix.EINTR) {
 			return err
 		}
 	}

@@ -36,6 +36,8 @@ type rest struct {
 	DropHeld      []memory.Path     `json:",omitempty"`
 	PutIntents    []syncer.Intent   `json:",omitempty"`
 	DropIntents   []memory.Path     `json:",omitempty"`
+	PutAhead      []syncer.Ahead    `json:",omitempty"`
+	DropAhead     []memory.Path     `json:",omitempty"`
 	SetHalt       *syncer.Halt      `json:",omitempty"`
 	ClearHalt     bool              `json:",omitempty"`
 	PutTrash      []syncer.Trashed  `json:",omitempty"`
@@ -83,6 +85,7 @@ func encode(u syncer.Update, fresh bool, texts []textRef) ([]byte, error) {
 		PutConflicts: u.PutConflicts, DropConflicts: u.DropConflicts,
 		PutHeld: u.PutHeld, DropHeld: u.DropHeld,
 		PutIntents: u.PutIntents, DropIntents: u.DropIntents,
+		PutAhead: u.PutAhead, DropAhead: u.DropAhead,
 		SetHalt: u.SetHalt, ClearHalt: u.ClearHalt,
 		PutTrash: u.PutTrash, DropTrash: u.DropTrash,
 		AddNotes:    u.AddNotes,
@@ -177,6 +180,7 @@ func (d *decoder) decode(meta []byte) (u syncer.Update, fresh bool, texts []text
 	u.PutConflicts, u.DropConflicts = r.PutConflicts, r.DropConflicts
 	u.PutHeld, u.DropHeld = r.PutHeld, r.DropHeld
 	u.PutIntents, u.DropIntents = r.PutIntents, r.DropIntents
+	u.PutAhead, u.DropAhead = r.PutAhead, r.DropAhead
 	u.SetHalt, u.ClearHalt = r.SetHalt, r.ClearHalt
 	u.PutTrash, u.DropTrash = r.PutTrash, r.DropTrash
 	u.AddNotes = r.AddNotes
@@ -273,12 +277,16 @@ func snapshotOf(s *syncer.LinkState) syncer.Update {
 	for _, i := range s.Intents {
 		u.PutIntents = append(u.PutIntents, i)
 	}
+	for _, a := range s.Ahead {
+		u.PutAhead = append(u.PutAhead, a)
+	}
 	for _, t := range s.Trash {
 		u.PutTrash = append(u.PutTrash, t)
 	}
 	slices.SortFunc(u.PutConflicts, func(a, b syncer.Conflict) int { return compare(a.ID, b.ID) })
 	slices.SortFunc(u.PutHeld, func(a, b syncer.Held) int { return compare(a.Path, b.Path) })
 	slices.SortFunc(u.PutIntents, func(a, b syncer.Intent) int { return compare(a.Path, b.Path) })
+	slices.SortFunc(u.PutAhead, func(a, b syncer.Ahead) int { return compare(a.Path, b.Path) })
 	slices.SortFunc(u.PutTrash, func(a, b syncer.Trashed) int { return compare(a.ID, b.ID) })
 	return u
 }

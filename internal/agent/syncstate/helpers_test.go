@@ -118,6 +118,7 @@ func full() (syncer.Update, map[memory.ETag]string) {
 		PutConflicts: []syncer.Conflict{{ID: "1", Path: "c.md", Local: keep("l"), Hub: keep("h"), Base: keep("b"), HubRevision: 2, LocalModTime: at, Time: at, Reported: true}},
 		PutHeld:      []syncer.Held{{Path: "h.md", ETag: etag("secret"), By: syncer.HeldByGuard, Violations: []memory.Violation{{Path: "h.md", Line: 3, Rule: "r", Message: "m"}}, PolicyVersion: 4, Revision: 5, RenamedFrom: "old.md", Since: at}},
 		PutIntents:   []syncer.Intent{{Path: "i.md", ToHub: true, Wanted: etag("w"), Base: keep("ib")}},
+		PutAhead:     []syncer.Ahead{{Path: "ahead.md", ETag: etag("ahead"), Revision: 8}},
 		SetHalt:      &syncer.Halt{Reason: "why", Missing: []memory.Path{"a.md"}, Of: 9, Time: at, Accepted: true},
 		PutTrash:     []syncer.Trashed{{ID: "t", Path: "t.md", ETag: keep("trash"), Reason: "stale", Time: time.Now().UTC().Truncate(time.Second)}},
 		AddNotes:     []syncer.Note{{Time: at, Kind: syncer.NoteShrunk, Path: "a.md", Text: "t", ETag: etag("a"), Origin: "o"}},

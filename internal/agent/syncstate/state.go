@@ -148,7 +148,7 @@ func open(d disk, stateDir, linkID string, opts Options) (*State, error) {
 		return nil, err
 	}
 	if err := s.openToWrite(stateDir); err != nil {
-		s.closeFiles()
+		_ = s.closeFiles()
 		return nil, fmt.Errorf("open state of link %s: %w", linkID, err)
 	}
 	return s, nil
@@ -266,6 +266,7 @@ func (s *State) Load(context.Context) (syncer.LinkState, error) {
 	out.Conflicts = maps.Clone(s.state.Conflicts)
 	out.Held = maps.Clone(s.state.Held)
 	out.Intents = maps.Clone(s.state.Intents)
+	out.Ahead = maps.Clone(s.state.Ahead)
 	out.Trash = maps.Clone(s.state.Trash)
 	out.Notes = slices.Clone(s.state.Notes)
 	if out.Halt != nil {

@@ -97,7 +97,7 @@ func (w *Workspace) hashFile(dir *os.Root, name string, fi fs.FileInfo) (memory.
 		for {
 			n, err := f.Read(w.buf)
 			w.hasher.Write(w.buf[:n])
-			if err == io.EOF { //nolint:errorlint // os.File returns io.EOF itself
+			if err == io.EOF {
 				return nil
 			}
 			if err != nil {
@@ -167,7 +167,7 @@ func readAtMost(f *os.File, b []byte, limit int) ([]byte, error) {
 		}
 		n, err := f.Read(b[len(b):min(cap(b), limit)])
 		b = b[:len(b)+n]
-		if err == io.EOF { //nolint:errorlint // os.File returns io.EOF itself
+		if err == io.EOF {
 			return b, nil
 		}
 		if err != nil {

@@ -14,7 +14,8 @@ var ErrUnsuitableRoot = errors.New("unsuitable directory")
 
 // CheckRoot refuses a directory that is not the team/ directory itself (ruling 13.1):
 // one that contains team/, or that is a client's memory/. What does not exist yet is
-// fine. It writes nothing.
+// fine, and what carries the marker of a link already is not judged by its looks. It
+// writes nothing.
 func CheckRoot(dir string) error {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -32,6 +33,9 @@ func CheckRoot(dir string) error {
 	}
 	if !fi.IsDir() {
 		return fmt.Errorf("%s: %w: it is not a directory", dir, ErrUnsuitableRoot)
+	}
+	if _, err := os.Lstat(filepath.Join(abs, MarkerName)); err == nil {
+		return nil // linked already; a team may name a directory team/
 	}
 	if fi, err := os.Stat(filepath.Join(abs, "team")); err == nil && fi.IsDir() {
 		return fmt.Errorf("%s: %w: it contains team/, and only that is shared; give %s", dir, ErrUnsuitableRoot, filepath.Join(dir, "team"))

@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -195,10 +196,10 @@ const childEnv = "MEMSYNC_TEST_ROOT_CHILD"
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(childEnv); dir != "" {
 		if _, err := LockRoot(dir); err != nil {
-			os.Stdout.WriteString("refused: " + err.Error() + "\n")
+			fmt.Println("refused:", err)
 			os.Exit(1)
 		}
-		os.Stdout.WriteString("locked\n")
+		fmt.Println("locked")
 		select {} // until killed
 	}
 	os.Exit(m.Run())
