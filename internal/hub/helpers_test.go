@@ -9,8 +9,10 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	memsvcv1 "github.com/memsvc/memsvc/api/proto/memsvc/v1"
 	"github.com/memsvc/memsvc/internal/hubtest"
@@ -93,3 +95,15 @@ func fakeSecret(n int) string {
 }
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+// brief is a time to live that ends during a test.
+func brief() *durationpb.Duration { return durationpb.New(time.Second) }
+
+// rawCodec sends bytes as they are and reads nothing.
+type rawCodec struct{}
+
+func (rawCodec) Marshal(v any) (mem.BufferSlice, error) {
+	return mem.BufferSlice{mem.SliceBuffer(v.([]byte))}, nil
+}
+func (rawCodec) Unmarshal(mem.BufferSlice, any) error { return nil }
+func (rawCodec) Name() string                         { return "proto" }
