@@ -206,6 +206,10 @@ func (x *importer) begin(ctx context.Context, p *projectFrame) error {
 		return &memory.Error{Reason: memory.ReasonAlreadyExists,
 			Message: fmt.Sprintf("import %s: it is at revision %d, the archive ends at %d; import into another hub, or purge it first", key, have, p.Head)}
 	}
+	if info.Head.Revision > 0 && info.Oldest != p.Oldest {
+		return &memory.Error{Reason: memory.ReasonAlreadyExists,
+			Message: fmt.Sprintf("import %s: it is there from revision %d on, in the archive from %d; import into another hub, or purge it first", key, info.Oldest, p.Oldest)}
+	}
 	x.project, x.have = p, info.Head.Revision
 	x.known, x.batch, x.size = nil, nil, 0
 	return nil
