@@ -2,14 +2,17 @@ package hub
 
 import (
 	"context"
+	"io"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/memsvc/memsvc/internal/hub/authn"
 	"github.com/memsvc/memsvc/internal/hub/changefeed"
 	"github.com/memsvc/memsvc/internal/hub/service"
 	"github.com/memsvc/memsvc/internal/hub/store"
+	"github.com/memsvc/memsvc/internal/hub/store/archive"
 	"github.com/memsvc/memsvc/internal/memory"
 	"github.com/memsvc/memsvc/internal/secretscan"
 )
@@ -112,4 +115,19 @@ func (o *observer) Compacted(versions, commits, bytes int64) {
 	o.compacted.WithLabelValues("versions").Add(float64(versions))
 	o.compacted.WithLabelValues("commits").Add(float64(commits))
 	o.compacted.WithLabelValues("bytes").Add(float64(bytes))
+}
+
+// archiver moves histories as the service wants it.
+type archiver struct {
+	backend store.Backend
+	now     func() time.Time
+}
+
+func (a archiver) Export(ctx context.Context, team memory.Team, project memory.Project, tokens bool, w io.Writer) error {
+	return archive.Export(ctx, a.backend, w, archive.Scope{Team: team, Project: project, Tokens: tokens}, nil)
+}
+
+func (a archiver) Import(ctx context.Context, r io.ReadSeeker) (projects, commits int64, err error) {
+	n, err := archive.Import(ctx, a.backend, r, archive.ImportOptions{Epoch: memory.Epoch(uuid.NewString()), Now: a.now()})
+	return int64(n.Projects), n.Commits, err
 }

@@ -25,10 +25,20 @@ const (
 type grammar struct {
 	Config config.File `help:"Settings file in YAML, named like flags." placeholder:"FILE"`
 
-	Serve       serveCmd       `cmd:"" help:"Run the hub."`
-	Token       tokenCmd       `cmd:"" help:"Make, list and revoke tokens."`
-	Healthcheck healthcheckCmd `cmd:"" help:"Ask a running hub whether it is ready; exit 0 if so."`
-	Version     versionCmd     `cmd:"" help:"Print the version."`
+	Serve         serveCmd         `cmd:"" help:"Run the hub."`
+	Token         tokenCmd         `cmd:"" help:"Make, list and revoke tokens."`
+	Team          teamCmd          `cmd:"" help:"Make, list and set up teams."`
+	Project       projectCmd       `cmd:"" help:"Make, list and purge projects."`
+	Policy        policyCmd        `cmd:"" help:"Show and change what a team allows past the secret guard."`
+	Audit         auditCmd         `cmd:"" help:"List the newest events of the audit log."`
+	Redact        redactCmd        `cmd:"" help:"Remove a leaked text from every stored version of a memory."`
+	Agents        agentsCmd        `cmd:"" help:"List the agents that the hub has seen."`
+	Backup        backupCmd        `cmd:"" help:"Copy the running hub's store to a file."`
+	RestoreBackup restoreBackupCmd `cmd:"" help:"Make a backup the store of a data directory, under a new epoch."`
+	Export        exportCmd        `cmd:"" help:"Write an archive of the hub, a team or a project with full history."`
+	Import        importCmd        `cmd:"" help:"Take an archive into the hub."`
+	Healthcheck   healthcheckCmd   `cmd:"" help:"Ask a running hub whether it is ready; exit 0 if so."`
+	Version       versionCmd       `cmd:"" help:"Print the version."`
 }
 
 // env is what commands get from the program.

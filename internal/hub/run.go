@@ -149,7 +149,7 @@ func (h *Hub) build(cfg Config, deps Deps, now func() time.Time, files *tlsFiles
 	h.Service = service.New(service.Config{
 		Backend: h.backend, Feed: h.feed, Guard: guard{secretscan.New(secretscan.Options{})},
 		Observer: newObserver(registry, h.feed), Logger: h.log, Now: now,
-		MintToken: authn.Mint, Revoked: auth.Revoked, TempDir: cfg.DataDir,
+		Archive: archiver{h.backend, now}, MintToken: authn.Mint, Revoked: auth.Revoked, TempDir: cfg.DataDir,
 		Limits: service.Limits{
 			Quota:     store.Quota{Files: cfg.MaxProjectFiles, Bytes: cfg.MaxProjectBytes},
 			Retention: cfg.Retention, Watchers: cfg.MaxWatchers,

@@ -15,11 +15,12 @@ import (
 
 // Archiver moves whole histories between hubs.
 type Archiver interface {
-	// Export writes an archive of the projects and of the teams' settings.
-	Export(ctx context.Context, teams []memory.Team, projects []memory.ProjectKey, w io.Writer) error
-	// Import takes an archive in; what is there already is verified and skipped. It
-	// mints an epoch when it adds anything.
-	Import(ctx context.Context, r io.Reader) (Imported, error)
+	// Export writes an archive of the hub (team ""), of a team, or of one project.
+	// tokens says whether the hashes of tokens go with it.
+	Export(ctx context.Context, team memory.Team, project memory.Project, tokens bool, w io.Writer) error
+	// Import takes an archive in and mints an epoch; what is there already is
+	// compared and skipped. commits counts all of the archive.
+	Import(ctx context.Context, r io.ReadSeeker) (projects, commits int64, err error)
 }
 
 // Imported counts what an import did.
@@ -29,79 +30,80 @@ type Imported struct {
 	Skipped  int64 // there already
 }
 
-func errNoArchive() error {
-	return &memory.Error{Reason: memory.ReasonInvalidArgument, Message: "this hub was built without archives"}
-}
-
 // Export writes an archive of the hub (scope ""), of teams/{team}, or of one
 // project. It needs an admin of the scope.
 func (s *Service) Export(ctx context.Context, c Call, scope string, w io.Writer) error {
-	teams, keys, auditTeam, err := s.exportScope(ctx, c, scope)
+	key, err := s.exportScope(ctx, c, scope)
 	if err != nil {
-		return s.refused(ctx, c, auditTeam, "export", cut(scope, 300), err)
+		return s.refused(ctx, c, key.Team, "export", cut(scope, 300), err)
 	}
-	if err := s.audit(ctx, c, auditTeam, "export", scope, fmt.Sprintf("%d projects", len(keys))); err != nil {
+	if err := s.audit(ctx, c, key.Team, "export", cut("/"+scope, 300), ""); err != nil {
 		return err
 	}
-	if s.Archive == nil {
-		return errNoArchive()
-	}
-	return s.Archive.Export(ctx, teams, keys, w)
+	return s.Archive.Export(ctx, key.Team, key.Project, scope == "", w)
 }
 
-func (s *Service) exportScope(ctx context.Context, c Call, scope string) (teams []memory.Team, keys []memory.ProjectKey, auditTeam memory.Team, err error) {
+// exportScope reads a scope and asks whether the caller may export it.
+func (s *Service) exportScope(ctx context.Context, c Call, scope string) (memory.ProjectKey, error) {
 	if scope == "" {
-		if err := c.Principal.mayHub(); err != nil {
-			return nil, nil, c.Principal.Team, err
-		}
-		if teams, err = s.teams(ctx); err != nil {
-			return nil, nil, "", err
-		}
-		keys, err = s.Backend.Projects(ctx, "")
-		return teams, keys, "", err
+		return memory.ProjectKey{}, c.Principal.mayHub()
 	}
 	if strings.Contains(scope, "/projects/") {
 		key, err := memory.ParseProjectKey(scope)
 		if err != nil {
-			return nil, nil, c.Principal.Team, err
+			return key, err
 		}
 		if err := c.Principal.mayProject(key, Admin); err != nil {
-			return nil, nil, key.Team, err
+			return key, err
 		}
-		if _, err := s.Backend.Project(ctx, key); err != nil {
-			return nil, nil, key.Team, hide(key, err)
-		}
-		return nil, []memory.ProjectKey{key}, key.Team, nil
+		_, err = s.Backend.Project(ctx, key)
+		return key, hide(key, err)
 	}
 	name, ok := strings.CutPrefix(scope, "teams/")
 	if !ok {
-		return nil, nil, c.Principal.Team, invalid("scope: want nothing, teams/{team} or teams/{team}/projects/{project}")
+		return memory.ProjectKey{}, invalid("scope: want nothing, teams/{team} or teams/{team}/projects/{project}")
 	}
 	team, err := memory.ParseTeam(name)
 	if err != nil {
-		return nil, nil, c.Principal.Team, err
+		return memory.ProjectKey{}, err
 	}
-	if err := c.Principal.mayTeam(team, Admin); err != nil {
-		return nil, nil, team, err
-	}
-	keys, err = s.Backend.Projects(ctx, team)
-	return []memory.Team{team}, keys, team, err
+	return memory.ProjectKey{Team: team}, c.Principal.mayTeam(team, Admin)
 }
 
-// Import takes an archive in. It needs an admin of the hub. The hub's epoch changes,
-// so watchers are told to compare everything.
-func (s *Service) Import(ctx context.Context, c Call, r io.Reader) (Imported, error) {
+// Import takes an archive in. It needs an admin of the hub. The archive is received
+// whole and verified before anything is written. The hub's epoch changes, so watchers
+// are told to compare everything.
+func (s *Service) Import(ctx context.Context, c Call, r io.Reader) (_ Imported, err error) {
 	if err := c.Principal.mayHub(); err != nil {
 		return Imported{}, s.refused(ctx, c, c.Principal.Team, "import", "the hub", err)
+	}
+	f, err := os.CreateTemp(s.TempDir, ".import-")
+	if err != nil {
+		return Imported{}, err
+	}
+	defer func() { err = errors.Join(err, f.Close(), os.Remove(f.Name())) }()
+	if _, err := io.Copy(f, r); err != nil {
+		return Imported{}, err
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return Imported{}, err
 	}
 	if err := s.audit(ctx, c, "", "import", "the hub", "begun"); err != nil {
 		return Imported{}, err
 	}
-	if s.Archive == nil {
-		return Imported{}, errNoArchive()
+	before, err := s.revisions(ctx)
+	if err != nil {
+		return Imported{}, err
 	}
-	res, err := s.Archive.Import(ctx, r)
-	if res.Commits > 0 || err != nil {
+	epoch, err := s.Backend.Epoch(ctx)
+	if err != nil {
+		return Imported{}, err
+	}
+	var res Imported
+	var total int64
+	res.Projects, total, err = s.Archive.Import(ctx, f)
+	if now, eerr := s.Backend.Epoch(context.WithoutCancel(ctx)); eerr != nil || now != epoch {
+		// Something was written, even if not all.
 		s.settings.clear()
 		s.Feed.Fail(func(memory.ProjectKey) bool { return true }, &memory.Error{
 			Reason: memory.ReasonEpochChanged, Message: "histories were imported into the hub; compare everything",
@@ -110,7 +112,33 @@ func (s *Service) Import(ctx context.Context, c Call, r io.Reader) (Imported, er
 	if err != nil {
 		return res, err
 	}
+	after, err := s.revisions(ctx)
+	if err != nil {
+		return res, err
+	}
+	res.Commits = after - before
+	res.Skipped = max(total-res.Commits, 0)
 	return res, s.audit(ctx, c, "", "import", "the hub", fmt.Sprintf("%d projects, %d commits, %d skipped", res.Projects, res.Commits, res.Skipped))
+}
+
+// revisions returns the sum of all projects' heads.
+func (s *Service) revisions(ctx context.Context) (int64, error) {
+	keys, err := s.Backend.Projects(ctx, "")
+	if err != nil {
+		return 0, err
+	}
+	var sum int64
+	for _, key := range keys {
+		info, err := s.Backend.Project(ctx, key)
+		if errors.Is(err, memory.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return 0, err
+		}
+		sum += int64(info.Head.Revision)
+	}
+	return sum, nil
 }
 
 // Backup writes a consistent copy of the whole store to w while it runs. It needs

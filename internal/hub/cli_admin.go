@@ -1,0 +1,325 @@
+package hub
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/memsvc/memsvc/internal/client"
+	"github.com/memsvc/memsvc/internal/memory"
+)
+
+// usage is a mistake in how a command was called.
+func usage(format string, args ...any) error { return &ConfigError{Err: fmt.Errorf(format, args...)} }
+
+func (e *env) table(head string, rows func(w *tabwriter.Writer)) error {
+	w := tabwriter.NewWriter(e.stdout, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(w, head)
+	rows(w)
+	return w.Flush()
+}
+
+type teamCmd struct {
+	Create teamCreateCmd `cmd:"" help:"Make a team."`
+	List   teamListCmd   `cmd:"" help:"List teams with their settings."`
+	Set    teamSetCmd    `cmd:"" help:"Change a team's settings; what is not named stays."`
+}
+
+type teamCreateCmd struct {
+	remote `embed:""`
+	Team   string `arg:"" help:"Id of the team."`
+}
+
+// Run makes the team.
+func (c *teamCreateCmd) Run(e *env) error {
+	return c.with(func(hub *client.Client) error { return hub.CreateTeam(e.ctx, memory.Team(c.Team)) })
+}
+
+type teamListCmd struct {
+	remote `embed:""`
+}
+
+// Run lists the teams.
+func (c *teamListCmd) Run(e *env) error {
+	return c.with(func(hub *client.Client) error {
+		teams, err := hub.TeamSettings(e.ctx)
+		if err != nil {
+			return err
+		}
+		return e.table("TEAM\tWRITERS CREATE PROJECTS\tRETENTION\tMAX FILES\tMAX BYTES", func(w *tabwriter.Writer) {
+			for _, t := range teams {
+				fmt.Fprintf(w, "%s\t%t\t%s\t%s\t%s\n", t.Team, t.WritersCreateProjects,
+					orDefault(t.Retention != 0, t.Retention), orDefault(t.MaxProjectFiles != 0, t.MaxProjectFiles), orDefault(t.MaxProjectBytes != 0, t.MaxProjectBytes))
+			}
+		})
+	})
+}
+
+func orDefault(set bool, v any) string {
+	if !set {
+		return "default"
+	}
+	return fmt.Sprint(v)
+}
+
+type teamSetCmd struct {
+	remote                `embed:""`
+	Team                  string         `arg:"" help:"Id of the team."`
+	WritersCreateProjects *bool          `help:"Whether a writer of the whole team may create projects." negatable:""`
+	Retention             *time.Duration `help:"How long replaced versions are kept; 0 is the hub's default."`
+	MaxFiles              *int64         `help:"Living memories of a project; 0 is the hub's default."`
+	MaxBytes              *int64         `help:"Bytes of a project's living memories; 0 is the hub's default."`
+}
+
+// Run changes the settings.
+func (c *teamSetCmd) Run(e *env) error {
+	return c.with(func(hub *client.Client) error {
+		teams, err := hub.TeamSettings(e.ctx)
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(teams, func(t client.TeamSettings) bool { return string(t.Team) == c.Team })
+		if i < 0 {
+			return fmt.Errorf("team %s: not found, or not yours to see; see team list", c.Team)
+		}
+		t := teams[i]
+		set(&t.WritersCreateProjects, c.WritersCreateProjects)
+		set(&t.Retention, c.Retention)
+		set(&t.MaxProjectFiles, c.MaxFiles)
+		set(&t.MaxProjectBytes, c.MaxBytes)
+		_, err = hub.UpdateTeam(e.ctx, t)
+		return err
+	})
+}
+
+func set[T any](to *T, from *T) {
+	if from != nil {
+		*to = *from
+	}
+}
+
+type projectCmd struct {
+	Create projectCreateCmd `cmd:"" help:"Make a project."`
+	List   projectListCmd   `cmd:"" help:"List a team's projects."`
+	Purge  projectPurgeCmd  `cmd:"" help:"Remove a project with its whole history, for ever."`
+}
+
+// projectArgs name a project.
+type projectArgs struct {
+	Team    string `help:"Team of the project." required:"" placeholder:"TEAM"`
+	Project string `help:"The project." required:"" placeholder:"PROJECT"`
+}
+
+func (a projectArgs) key() (memory.ProjectKey, error) {
+	return memory.ParseProjectKey("teams/" + a.Team + "/projects/" + a.Project)
+}
+
+type projectCreateCmd struct {
+	remote      `embed:""`
+	projectArgs `embed:""`
+}
+
+// Run makes the project.
+func (c *projectCreateCmd) Run(e *env) error {
+	key, err := c.key()
+	if err != nil {
+		return err
+	}
+	return c.with(func(hub *client.Client) error {
+		_, err := hub.CreateProject(e.ctx, key)
+		return err
+	})
+}
+
+type projectListCmd struct {
+	remote `embed:""`
+	Team   string `help:"The team." required:"" placeholder:"TEAM"`
+}
+
+// Run lists the projects.
+func (c *projectListCmd) Run(e *env) error {
+	return c.with(func(hub *client.Client) error {
+		projects, err := hub.Projects(e.ctx, memory.Team(c.Team))
+		if err != nil {
+			return err
+		}
+		return e.table("PROJECT\tREVISION\tMEMORIES\tBYTES", func(w *tabwriter.Writer) {
+			for _, p := range projects {
+				fmt.Fprintf(w, "%s\t%d\t%d\t%d\n", p.Key.Project, p.Head.Revision, p.Files, p.Bytes)
+			}
+		})
+	})
+}
+
+type projectPurgeCmd struct {
+	remote      `embed:""`
+	projectArgs `embed:""`
+	Yes         bool `help:"Really: nothing brings it back but a backup."`
+}
+
+// Run purges the project.
+func (c *projectPurgeCmd) Run(e *env) error {
+	key, err := c.key()
+	if err != nil {
+		return err
+	}
+	if !c.Yes {
+		return usage("project purge: this removes %s with its whole history for ever; say --yes", key)
+	}
+	return c.with(func(hub *client.Client) error { return hub.PurgeProject(e.ctx, key) })
+}
+
+type policyCmd struct {
+	Show policyShowCmd `cmd:"" help:"Show a team's guard policy."`
+	Set  policySetCmd  `cmd:"" help:"Change a team's guard policy; what is not named stays."`
+}
+
+type policyShowCmd struct {
+	remote `embed:""`
+	Team   string `help:"The team." required:"" placeholder:"TEAM"`
+}
+
+// Run shows the policy, without its key.
+func (c *policyShowCmd) Run(e *env) error {
+	return c.with(func(hub *client.Client) error {
+		p, err := hub.Policy(e.ctx, memory.Team(c.Team))
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(e.stdout, "version: %d\nallow inline: %t\nown rules: %d bytes\n", p.Version, p.AllowInline, len(p.RulesTOML))
+		for _, r := range p.AllowedRules {
+			fmt.Fprintln(e.stdout, "allowed rule:", r)
+		}
+		for _, f := range p.AllowedFingerprints {
+			fmt.Fprintln(e.stdout, "allowed fingerprint:", f)
+		}
+		return nil
+	})
+}
+
+type policySetCmd struct {
+	remote      `embed:""`
+	Team        string   `help:"The team." required:"" placeholder:"TEAM"`
+	Allow       []string `help:"Let findings with these fingerprints through." placeholder:"FINGERPRINT"`
+	Disallow    []string `help:"No longer let these fingerprints through." placeholder:"FINGERPRINT"`
+	AllowRule   []string `help:"Let findings of these rules through." placeholder:"RULE"`
+	ForbidRule  []string `help:"No longer let these rules through." placeholder:"RULE"`
+	AllowInline *bool    `help:"Whether gitleaks:allow on a line counts." negatable:""`
+	RulesFile   string   `help:"gitleaks TOML that extends or replaces the rules; an empty file takes own rules away." placeholder:"FILE"`
+}
+
+// Run changes the policy.
+func (c *policySetCmd) Run(e *env) error {
+	var rules []byte
+	if c.RulesFile != "" {
+		var err error
+		if rules, err = os.ReadFile(c.RulesFile); err != nil {
+			return &ConfigError{Err: fmt.Errorf("--rules-file: %w", err)}
+		}
+	}
+	return c.with(func(hub *client.Client) error {
+		p, err := hub.Policy(e.ctx, memory.Team(c.Team))
+		if err != nil {
+			return err
+		}
+		p.AllowedFingerprints = changeSet(p.AllowedFingerprints, c.Allow, c.Disallow)
+		p.AllowedRules = changeSet(p.AllowedRules, c.AllowRule, c.ForbidRule)
+		set(&p.AllowInline, c.AllowInline)
+		if c.RulesFile != "" {
+			p.RulesTOML = rules
+		}
+		next, err := hub.UpdatePolicy(e.ctx, p)
+		if errors.Is(err, memory.ErrETagMismatch) {
+			return errors.New("policy set: somebody changed the policy at the same time; look at it and try again")
+		}
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(e.stdout, "version:", next.Version)
+		return nil
+	})
+}
+
+// changeSet adds and removes, and returns the rest in order without doubles.
+func changeSet(have, add, remove []string) []string {
+	all := slices.Concat(have, add)
+	slices.Sort(all)
+	return slices.DeleteFunc(slices.Compact(all), func(s string) bool { return s == "" || slices.Contains(remove, s) })
+}
+
+type auditCmd struct {
+	remote `embed:""`
+	Team   string `help:"Only this team's." placeholder:"TEAM"`
+	Limit  int    `help:"At most so many." default:"100"`
+}
+
+// Run lists the log, newest first.
+func (c *auditCmd) Run(e *env) error {
+	return c.with(func(hub *client.Client) error {
+		events, err := hub.Audit(e.ctx, memory.Team(c.Team), c.Limit)
+		if err != nil {
+			return err
+		}
+		return e.table("TIME\tPRINCIPAL\tACTION\tSUBJECT\tDETAIL", func(w *tabwriter.Writer) {
+			for _, ev := range events {
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", timeText(ev.Time), ev.Principal, ev.Action, ev.Subject, ev.Detail)
+			}
+		})
+	})
+}
+
+type redactCmd struct {
+	remote      `embed:""`
+	projectArgs `embed:""`
+	Path        string   `arg:"" help:"Path of the memory below team/."`
+	ETag        []string `name:"etag" help:"Only the versions with these etags." placeholder:"ETAG"`
+	Reason      string   `help:"Why, for the audit log." placeholder:"TEXT"`
+}
+
+// Run redacts the memory.
+func (c *redactCmd) Run(e *env) error {
+	key, err := c.key()
+	if err != nil {
+		return err
+	}
+	path, err := memory.ParsePath(c.Path)
+	if err != nil {
+		return &ConfigError{Err: err}
+	}
+	etags := make([]memory.ETag, 0, len(c.ETag))
+	for _, t := range c.ETag {
+		etags = append(etags, memory.ETag(t))
+	}
+	return c.with(func(hub *client.Client) error {
+		revision, err := hub.Redact(e.ctx, key, path, etags, c.Reason)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(e.stdout, "redacted as revision %d; backups made before still hold the text\n", revision)
+		return nil
+	})
+}
+
+type agentsCmd struct {
+	remote `embed:""`
+	Team   string `help:"Only this team's." placeholder:"TEAM"`
+}
+
+// Run lists the agents, last seen first.
+func (c *agentsCmd) Run(e *env) error {
+	return c.with(func(hub *client.Client) error {
+		agents, err := hub.Agents(e.ctx, memory.Team(c.Team))
+		if err != nil {
+			return err
+		}
+		return e.table("AGENT\tMACHINE\tVERSION\tPRINCIPAL\tCONNECTED\tLAST SEEN\tPROJECTS", func(w *tabwriter.Writer) {
+			for _, a := range agents {
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%t\t%s\t%s\n", a.ID, a.Machine, a.Version, a.Principal, a.Connected, timeText(a.LastSeen), strings.Join(a.Projects, " "))
+			}
+		})
+	})
+}

@@ -1,0 +1,140 @@
+package hub
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/mattn/go-isatty"
+	"github.com/schollz/progressbar/v3"
+
+	"github.com/memsvc/memsvc/internal/client"
+	"github.com/memsvc/memsvc/internal/hub/store/sqlite"
+)
+
+// progress returns a writer that shows how many bytes have passed, on a terminal
+// only, and what ends it. total is -1 when nobody knows.
+func (e *env) progress(total int64, what string) (io.Writer, func()) {
+	f, ok := e.stderr.(*os.File)
+	if !ok || !isatty.IsTerminal(f.Fd()) {
+		return io.Discard, func() {}
+	}
+	bar := progressbar.NewOptions64(total, progressbar.OptionSetWriter(f), progressbar.OptionSetDescription(what),
+		progressbar.OptionShowBytes(true), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
+	return bar, func() { _ = bar.Finish() } // it is decoration
+}
+
+// newFile writes a file that must not exist, whole or not at all.
+func newFile(name string, write func(io.Writer) error) (err error) {
+	if _, err := os.Lstat(name); err == nil {
+		return usage("%s exists and is not overwritten; name a new file", name)
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return usage("%v", err)
+	}
+	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".part-")
+	if err != nil {
+		return usage("%v", err)
+	}
+	defer func() {
+		if rerr := os.Remove(f.Name()); rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
+			err = errors.Join(err, rerr)
+		}
+	}()
+	if err := errors.Join(write(f), f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := os.Link(f.Name(), name); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(name))
+}
+
+type backupCmd struct {
+	remote `embed:""`
+	File   string `arg:"" help:"File to write; it must not exist."`
+}
+
+// Run copies the store.
+func (c *backupCmd) Run(e *env) error {
+	return c.with(func(hub *client.Client) error {
+		bar, done := e.progress(-1, "backup")
+		defer done()
+		return newFile(c.File, func(w io.Writer) error { return hub.Backup(e.ctx, io.MultiWriter(w, bar)) })
+	})
+}
+
+type restoreBackupCmd struct {
+	DataDir string `help:"Data directory of a hub that does not run." required:"" placeholder:"DIR"`
+	Replace bool   `help:"Take the place of a store that is there; that one is kept beside it."`
+	File    string `arg:"" help:"The backup."`
+}
+
+// Run restores the backup.
+func (c *restoreBackupCmd) Run(e *env) error {
+	res, err := sqlite.RestoreBackup(e.ctx, c.File, c.DataDir, sqlite.RestoreOptions{Now: time.Now().UTC(), Replace: c.Replace})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(e.stdout, "restored under the new epoch %s; agents will compare everything and delete nothing\n", res.Epoch)
+	if res.Replaced != "" {
+		fmt.Fprintf(e.stdout, "the store that was there is kept as %s\n", res.Replaced)
+	}
+	return nil
+}
+
+type exportCmd struct {
+	remote  `embed:""`
+	Team    string `help:"Only this team." placeholder:"TEAM"`
+	Project string `help:"Only this project of the team." placeholder:"PROJECT"`
+	File    string `arg:"" help:"File to write; it must not exist."`
+}
+
+// Run writes the archive.
+func (c *exportCmd) Run(e *env) error {
+	scope := ""
+	switch {
+	case c.Project != "" && c.Team == "":
+		return usage("export: --project needs --team")
+	case c.Project != "":
+		scope = "teams/" + c.Team + "/projects/" + c.Project
+	case c.Team != "":
+		scope = "teams/" + c.Team
+	}
+	return c.with(func(hub *client.Client) error {
+		bar, done := e.progress(-1, "export")
+		defer done()
+		return newFile(c.File, func(w io.Writer) error { return hub.Export(e.ctx, scope, io.MultiWriter(w, bar)) })
+	})
+}
+
+type importCmd struct {
+	remote `embed:""`
+	File   string `arg:"" help:"The archive."`
+}
+
+// Run takes the archive in.
+func (c *importCmd) Run(e *env) (err error) {
+	f, err := os.Open(c.File)
+	if err != nil {
+		return usage("%v", err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	return c.with(func(hub *client.Client) error {
+		bar, done := e.progress(info.Size(), "import")
+		defer done()
+		res, err := hub.Import(e.ctx, io.TeeReader(f, bar))
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(e.stdout, "%d projects, %d commits added, %d were there already\n", res.Projects, res.Commits, res.Skipped)
+		return nil
+	})
+}
