@@ -12,7 +12,7 @@ import (
 // maxEntity is the longest HTML entity looked at, in bytes: the longest name has 33.
 const maxEntity = 36
 
-// normalise returns v with NFKC applied, invisible characters dropped, HTML entities resolved and Unicode line ends
+// normalise returns v with NFKC applied, invisible characters dropped, HTML entities and Markdown escapes resolved and Unicode line ends
 // written as newlines; or nil if that changes nothing.
 func normalise(v *variant) *variant {
 	s := v.s
@@ -39,6 +39,11 @@ func normalise(v *variant) *variant {
 					replace(at, end, norm.NFKC.String(dropInvisible(text)))
 				}
 			}
+		case c == '\\':
+			// Markdown's escapes: "ghp\_…" is read as "ghp_…".
+			if end < len(s) && strings.IndexByte("_*`~[]#-", s[end]) >= 0 {
+				replace(at, end, "")
+			}
 		case c < utf8.RuneSelf:
 			replace(at, end, "")
 		default:
@@ -60,10 +65,10 @@ func normalise(v *variant) *variant {
 	return b.variant()
 }
 
-// firstOdd finds the next byte that normalisation may touch: non-ASCII, a control other than white space, or "&".
+// firstOdd finds the next byte that normalisation may touch: non-ASCII, a control other than white space, "&" or "\".
 func firstOdd(s string, from int) int {
 	for i := from; i < len(s); i++ {
-		if c := s[i]; c >= 0x7f || c == '&' || c < ' ' && !isSpace(c) {
+		if c := s[i]; c >= 0x7f || c == '&' || c == '\\' || c < ' ' && !isSpace(c) {
 			return i
 		}
 	}

@@ -57,10 +57,10 @@ func ownDescription(id string) string {
 // ownWords lists the keywords of our own rules, lower-case.
 func ownWords() map[ownKind][]string {
 	return map[ownKind][]string{
-		ownPassword: {"password", "passwd", "passwort", "pwd", "passphrase", "passcode", "pass=", "pass:", "_pass", "密码", "密碼", "口令"},
+		ownPassword: {"password", "passwd", "passwort", "pwd", "passphrase", "passcode", "pass=", "pass:", "_pass", "pw=", "pw:", "mot de passe", "contraseña", "パスワード", "密码", "密碼", "口令"},
 		ownSecret: {"secret", "token", "api key", "api-key", "api_key", "apikey", "access key", "access-key", "access_key",
 			"accesskey", "private_key", "signing key", "signing_key", "encryption key", "encryption_key", "master key",
-			"credential", "login", "密钥", "密鑰", "令牌", "秘钥"},
+			"credential", "creds", "login", "accountkey", "密钥", "密鑰", "令牌", "秘钥"},
 		ownURL:    {"://", "@tcp("},
 		ownMemsvc: {"msv_"},
 		ownHeader: {"bearer", "basic"},

@@ -12,6 +12,13 @@ const (
 // anywhere between.
 func (p *pass) ownAssignments(start, end int, password bool) {
 	s := p.v.s
+	if c := s[end-1]; c == '=' || c == ':' {
+		// The short names need their sign, and to be a word of their own.
+		if start > 0 && isAlnum(s[start-1]) {
+			return
+		}
+		end--
+	}
 	p.column(start, end, password)
 	p.before(start, password)
 	i, ok := nameTail(s, end)
@@ -26,8 +33,8 @@ func (p *pass) ownAssignments(start, end int, password bool) {
 	if pair(s[start:end]) && link != linkSpace {
 		// "credentials: admin / value"
 		rest := strings.TrimLeft(s[from+len(value):lineStop(s, from+len(value))], "`\"'* ")
-		if user, pass, ok := strings.Cut(value, ":"); ok && isName(user) && realPassword(pass, link, quoted) {
-			p.addOwn(rulePassword, pass, from+len(user)+1, rankKnown)
+		if sep := strings.IndexAny(value, ":/"); sep > 0 && isName(value[:sep]) && realPassword(value[sep+1:], link, quoted) {
+			p.addOwn(rulePassword, value[sep+1:], from+sep+1, rankKnown)
 			return
 		}
 		if strings.HasPrefix(rest, "/") {
@@ -45,14 +52,14 @@ func (p *pass) ownAssignments(start, end int, password bool) {
 		p.addOwn(rulePassword, value, from, rankKnown)
 		return
 	}
-	if !password && link != linkSpace && random(value) && !p.harmlessHex(value, start, from+len(value)) {
+	if !password && random(value) && !p.harmlessHex(value, start, from+len(value)) {
 		p.addOwn(ruleSecret, value, from, rankGuess)
 	}
 }
 
 // pair reports the words that announce user and password together.
 func pair(word string) bool {
-	return strings.EqualFold(word, "credential") || strings.EqualFold(word, "login")
+	return strings.EqualFold(word, "credential") || strings.EqualFold(word, "creds") || strings.EqualFold(word, "login")
 }
 
 func (p *pass) harmlessHex(v string, from, to int) bool {
@@ -139,6 +146,11 @@ func (p *pass) link(start, i int) (link, int) {
 	}
 	if k, at := sign(s, marks); k != linkNone {
 		return k, at
+	}
+	if s[i] == '>' && start > 0 && s[start-1] == '<' {
+		if value, from, _ := readValue(s, i+1); value != "" && strings.HasPrefix(s[from+len(value):], "</") {
+			return linkSign, i + 1 // an XML element
+		}
 	}
 	if s[marks] == '\n' || s[marks] == '\r' {
 		// A heading, with the value alone below it.

@@ -22,7 +22,7 @@ func sentence(s string, i int) (link, int) {
 				return linkWord, j + 1
 			}
 		}
-		if c := s[j]; c != ' ' && c < 0x80 {
+		if c := s[j]; c != ' ' && c != '\'' && c < 0x80 {
 			continue
 		}
 		if at := verb(s, j); at > 0 {
@@ -36,7 +36,7 @@ func sentence(s string, i int) (link, int) {
 
 // verb reads " is ", " was set to ", "是" and their like at i; it returns where they end, 0 if there is none.
 func verb(s string, i int) int {
-	for _, w := range []string{" is ", " was ", " are ", " set to ", " to ", " reads ", " as ", " equals ", "是", "为", "為", "改成", "设成", "設為", "等于"} {
+	for _, w := range []string{" is ", " was ", " are ", " set to ", " to ", " reads ", " as ", " equals ", "'s ", " - ", " – ", " — ", "是", "为", "為", "改成", "设成", "設為", "等于"} {
 		if !strings.HasPrefix(s[i:], w) {
 			continue
 		}

@@ -47,7 +47,7 @@ func readValue(s string, i int) (value string, from int, quoted bool) {
 		if quote != 0 && c == quote {
 			break
 		}
-		if quote != '"' && quote != '`' && quote != '\'' && (isSpace(c) || c == ',' && (to+1 == len(s) || isSpace(s[to+1])) || c == '\'' || strings.HasPrefix(s[to:], "**")) {
+		if quote != '"' && quote != '`' && quote != '\'' && (isSpace(c) || c == ',' && (to+1 == len(s) || isSpace(s[to+1])) || c == '\'' || strings.HasPrefix(s[to:], "**") || strings.HasPrefix(s[to:], "</")) {
 			break
 		}
 		if hasCJK(s[to:]) {
@@ -58,6 +58,9 @@ func readValue(s string, i int) (value string, from int, quoted bool) {
 	value = s[i:to]
 	if quote == 0 || !(to < len(s) && s[to] == quote) {
 		quote = 0
+		if word, _, _ := strings.Cut(value, " "); strings.HasSuffix(word, "...") {
+			return "", 0, false // cut short on purpose
+		}
 		value = strings.TrimRight(value, ".,;:)]}*_>\\ ")
 		if sp := strings.IndexByte(value, ' '); sp >= 0 {
 			value = strings.TrimRight(value[:sp], ".,;:)]}*_>\\")

@@ -77,6 +77,9 @@ func (g *generator) make(kind string) string {
 		// The last six characters are a base-62 CRC-32 of the thirty before.
 		body := g.mixed(alnum, 30)
 		return "ghp_" + body + base62(crc32.ChecksumIEEE([]byte(body)))
+	case "github_tail":
+		body := g.mixed(alnum, 30)
+		return body + base62(crc32.ChecksumIEEE([]byte(body)))
 	case "gitlab_pat":
 		return "glpat-" + g.mixed(alnum, 20)
 	case "slack_bot":
