@@ -176,11 +176,10 @@ func TestMovedDirectory(t *testing.T) {
 func TestStoppedReaderConverges(t *testing.T) {
 	root := realDir(t)
 	w := start(t, root, fast())
-	for i := range 10_000 {
-		write(t, filepath.Join(root, fmt.Sprintf("%d.md", i%500)), fmt.Sprint(i)) // create/truncate, write: about 4 events
-		if i%10 == 0 {
-			must(t, os.Rename(filepath.Join(root, fmt.Sprintf("%d.md", i%500)), filepath.Join(root, fmt.Sprintf("%d-moved.md", i%500))))
-		}
+	for i := range 10_000 { // each: create, write, rename away, rename to
+		name := filepath.Join(root, fmt.Sprintf("%d.md", i))
+		write(t, name, "x")
+		must(t, os.Rename(name, filepath.Join(root, fmt.Sprintf("%d.md", i%100+20_000))))
 	}
 	last := filepath.Join(root, "last.md")
 	write(t, last, "last")

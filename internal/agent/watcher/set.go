@@ -75,6 +75,7 @@ type Set struct {
 	open   func() (notifier, error)
 	silent func(dir string) string // why dir's file system sends no events, or ""
 
+	start  time.Time       // see next
 	ctx    context.Context // ends every goroutine of the set
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
@@ -91,7 +92,7 @@ func New(opts Options) *Set {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Set{
 		opts: opts.withDefaults(), open: openOSNotifier, silent: silentFileSystem,
-		ctx: ctx, cancel: cancel,
+		start: time.Now(), ctx: ctx, cancel: cancel,
 		dirs: make(map[string]*Watch), roots: make(map[*Watch]struct{}),
 	}
 }
@@ -147,6 +148,13 @@ func (s *Set) notifier() (notifier, error) {
 		s.wg.Go(func() { s.dispatch(n) })
 	}
 	return s.n, nil
+}
+
+// next returns the first time after now that is a multiple of every from the start of
+// the set. What all roots do regularly they do together: waking the process costs far
+// more than a stat.
+func (s *Set) next(now time.Time, every time.Duration) time.Time {
+	return s.start.Add((now.Sub(s.start)/every + 1) * every)
 }
 
 // claim routes events of dir to w. It comes before the watch is added, so that no

@@ -103,7 +103,7 @@ func (w *Watch) run() {
 	}()
 	now := time.Now()
 	w.attach(now)
-	w.nextCheck, w.nextFull = now.Add(w.set.opts.RootCheck), now.Add(w.set.opts.FullScan)
+	w.nextCheck, w.nextFull = w.set.next(now, w.set.opts.RootCheck), now.Add(w.set.opts.FullScan)
 	w.signal()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -175,7 +175,7 @@ func (w *Watch) absorb(now time.Time) {
 
 func (w *Watch) tick(now time.Time) {
 	if !now.Before(w.nextCheck) {
-		w.nextCheck = now.Add(w.set.opts.RootCheck)
+		w.nextCheck = w.set.next(now, w.set.opts.RootCheck)
 		if w.rootChanged() {
 			w.attach(now)
 			w.deb.hit(now)
@@ -191,7 +191,7 @@ func (w *Watch) tick(now time.Time) {
 		w.deb.first, w.deb.last = now.Add(-w.deb.ceiling), now
 	}
 	if !w.nextPoll.IsZero() && !now.Before(w.nextPoll) {
-		w.nextPoll = now.Add(w.set.opts.Poll)
+		w.nextPoll = w.set.next(now, w.set.opts.Poll)
 		if p := w.prints.tree(w.real); p != w.lastPrint {
 			w.lastPrint = p
 			w.deb.hit(now)
@@ -272,7 +272,7 @@ func (w *Watch) poll(now time.Time, why string) {
 	// The signal that follows every change of mode covers what this print holds.
 	w.lastPrint = w.prints.tree(w.real)
 	w.deb.hit(now)
-	w.nextPoll = now.Add(w.set.opts.Poll)
+	w.nextPoll = w.set.next(now, w.set.opts.Poll)
 }
 
 // watchTree watches dir and all directories below it. Each watch is added before
