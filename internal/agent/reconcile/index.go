@@ -177,12 +177,14 @@ func ShareIndex(index memory.Path, local, agreed []byte, private func(memory.Pat
 }
 
 // KeepPrivate returns merged with the lines of the local index that shared, the
-// outcome of ShareIndex on it, lacks or has otherwise.
-func KeepPrivate(index memory.Path, local, shared, merged []byte) []byte {
+// outcome of ShareIndex on it, lacks or has otherwise. Where merged says something new
+// of the same target, the local line gives way and is returned in lost.
+func KeepPrivate(index memory.Path, local, shared, merged []byte) (text []byte, lost []string) {
 	if bytes.Equal(local, shared) {
-		return merged
+		return merged, nil
 	}
-	return MergeTexts(index, shared, true, local, merged).Text
+	m := MergeTexts(index, shared, true, local, merged)
+	return m.Text, m.Lost
 }
 
 // KeepEntries returns shared with the entries of the agreed index whose target held

@@ -277,7 +277,7 @@ func TestPrivateIndexLines(t *testing.T) {
 			}
 		}
 		merged := MergeTexts("MEMORY.md", agreed, true, shared, remote).Text
-		onDisk := KeepPrivate("MEMORY.md", local, shared, merged)
+		onDisk, _ := KeepPrivate("MEMORY.md", local, shared, merged)
 		was := lineSet(shared)
 		for _, l := range indexLines(local) {
 			if l.entry && private(memory.Path(l.key)) && !was[l.raw] && !strings.Contains(string(onDisk), l.raw) &&

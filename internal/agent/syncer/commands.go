@@ -43,6 +43,14 @@ func (s *Syncer) Resume(ctx context.Context, mode ResumeMode) error {
 	if mode != AcceptDeletes && mode != Restore {
 		return fmt.Errorf("resume: say whether to accept the deletes or to restore the files")
 	}
+	// A directory that is not there is not decided about.
+	snap, err := s.ports.Local.Scan(ctx)
+	if err != nil {
+		return &stepError{step: "scan the workspace", err: err}
+	}
+	if snap.Root != RootOK {
+		return &stepError{step: "resume", err: fmt.Errorf("the directory is %s: %s", snap.Root, snap.Detail)}
+	}
 	if err := s.ports.Local.PutMarker(ctx, s.state.LinkID); err != nil {
 		return &stepError{step: "write the workspace's marker", err: err}
 	}
@@ -51,19 +59,8 @@ func (s *Syncer) Resume(ctx context.Context, mode ResumeMode) error {
 		accepted := *h
 		accepted.Accepted = true
 		u = Update{SetHalt: &accepted}
-	} else {
-		// Without a baseline the hub's file is one that this machine never had, and
-		// is pulled.
-		for _, p := range h.Missing {
-			b, known := s.state.Baseline[p]
-			if !known {
-				continue
-			}
-			u.DropBaseline = append(u.DropBaseline, p)
-			if _, ahead := s.state.Ahead[p]; !ahead && b.Hub != "" {
-				u.PutAhead = append(u.PutAhead, Ahead{Path: p, ETag: b.Hub, Revision: b.HubRevision})
-			}
-		}
+	} else if err := s.bringBack(ctx, h.Missing, &u); err != nil {
+		return err
 	}
 	if err := s.save(ctx, u); err != nil {
 		return err
@@ -73,6 +70,40 @@ func (s *Syncer) Resume(ctx context.Context, mode ResumeMode) error {
 			st.Phase = PhasePending
 		}
 	})
+	return nil
+}
+
+// bringBack writes the agreed texts of missing files to the disk. They are kept here, so
+// that this works without the hub, and with one that has lost them too. If it stops
+// half-way the link is still halted, since some of what was missing is missing.
+func (s *Syncer) bringBack(ctx context.Context, missing []memory.Path, u *Update) error {
+	for _, p := range missing {
+		b, known := s.state.Baseline[p]
+		if !known {
+			continue
+		}
+		text, err := s.textOf(ctx, b.Text)
+		if err == nil {
+			err = s.ports.Local.Write(ctx, p, text, time.Time{}, "")
+		}
+		switch {
+		case err == nil, errors.Is(err, ErrLocalChanged): // it is back by itself
+			continue
+		case errors.Is(err, ErrLocalBlocked):
+			u.Texts = append(u.Texts, text)
+			e := memory.ETagOf(text)
+			u.PutTrash = append(u.PutTrash, Trashed{ID: textID(string(p), string(e)), Path: p, ETag: e,
+				Reason: "missing, and its place is taken", Time: s.ports.Clock()})
+		case !errors.Is(err, ErrNoText):
+			return &stepError{step: "bring back", path: p, err: err}
+		}
+		// Without a baseline the hub's file is one that this machine never had, and is
+		// pulled when it can be.
+		u.DropBaseline = append(u.DropBaseline, p)
+		if _, ahead := s.state.Ahead[p]; !ahead && b.Hub != "" {
+			u.PutAhead = append(u.PutAhead, Ahead{Path: p, ETag: b.Hub, Revision: b.HubRevision})
+		}
+	}
 	return nil
 }
 

@@ -42,7 +42,8 @@ type cycle struct {
 	cursor  memory.Cursor // what the remote tree stands at
 	// passed are the texts that paths went through on the hub since the cursor.
 	passed map[memory.Path]map[memory.ETag]memory.Revision
-	stale  map[memory.Path]bool // follow the hub, but keep a copy
+	told   map[memory.Path]map[memory.Revision]memory.ETag // the same, by revision
+	stale  map[memory.Path]bool                            // follow the hub, but keep a copy
 	// trashed are the files whose text is kept already.
 	trashed map[memory.Path]memory.ETag
 
@@ -72,6 +73,7 @@ func (s *Syncer) Cycle(ctx context.Context) (Result, error) {
 		s: s, now: s.ports.Clock(),
 		touched: map[memory.Path]memory.Revision{},
 		passed:  map[memory.Path]map[memory.ETag]memory.Revision{},
+		told:    map[memory.Path]map[memory.Revision]memory.ETag{},
 		stale:   map[memory.Path]bool{},
 		trashed: map[memory.Path]memory.ETag{},
 		held:    map[memory.Path]Held{},
@@ -203,6 +205,9 @@ func (c *cycle) brake(first bool) (halt bool, why string, missing []memory.Path)
 		return true, "the directory carries the marker of another link", missing
 	case c.snap.Marker == "" && len(left) > 0:
 		return true, fmt.Sprintf("the directory has lost its marker and %d of %d files", len(left), len(base)), missing
+	case st.Halt != nil && !st.Halt.Accepted && slices.ContainsFunc(missing, func(p memory.Path) bool { return slices.Contains(st.Halt.Missing, p) }):
+		// A directory that comes back bit by bit is not back before all of it is.
+		return true, st.Halt.Reason, missing
 	}
 	halt, why = reconcile.Brake(base, local, accepted)
 	return halt, why, missing

@@ -21,7 +21,8 @@ func (c *cycle) private(p memory.Path) bool {
 		return true
 	}
 	_, onHub := c.remote[p]
-	return !onHub && !c.going[p] && (c.local[p] != "" || c.unknown(p))
+	_, agreed := c.base[p] // then it was on the hub, and is being deleted or brought back
+	return !onHub && !agreed && !c.going[p] && (c.local[p] != "" || c.unknown(p))
 }
 
 // shared returns what of a local index goes to the hub, given the agreed text.
@@ -44,10 +45,10 @@ func (c *cycle) mergeIndex(ctx context.Context, a reconcile.Action) error {
 		shared = c.shared(p, local, base)
 	}
 	m := reconcile.MergeTexts(p, base, hasBase, shared, f.Content)
-	for _, line := range m.Lost {
+	disk, lost := reconcile.KeepPrivate(p, local, shared, m.Text)
+	for _, line := range append(m.Lost, lost...) {
 		c.note(Note{Kind: NoteIndexLine, Path: p, Text: line, Origin: f.Author.Principal})
 	}
-	disk := reconcile.KeepPrivate(p, local, shared, m.Text)
 	if !bytes.Equal(disk, local) {
 		if ok, err := c.writeMerged(ctx, a, disk, f.Content); !ok || err != nil {
 			return err
@@ -74,7 +75,7 @@ func (c *cycle) shrinkIndex(ctx context.Context, a reconcile.Action) error {
 		return err
 	}
 	base, _ := c.ancestor(ctx, p)
-	rest := reconcile.KeepPrivate(p, local, c.shared(p, local, base), nil)
+	rest, _ := reconcile.KeepPrivate(p, local, c.shared(p, local, base), nil)
 	c.trash(p, local, "deleted on the hub")
 	if err := c.save(ctx); err != nil {
 		return err

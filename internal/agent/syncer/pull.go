@@ -39,6 +39,16 @@ func (c *cycle) pull(ctx context.Context) error {
 		return c.recover(ctx, *r)
 	}
 	err := c.pullChanges(ctx)
+	if err == nil {
+		var rewound bool
+		if rewound, err = c.rewound(ctx); rewound {
+			r := Recovery{From: s.state.Cursor, Epoch: c.cursor.Epoch}
+			if err := s.save(ctx, Update{SetRecovery: &r}); err != nil {
+				return err
+			}
+			return c.recover(ctx, r)
+		}
+	}
 	var e *memory.Error
 	switch {
 	case errors.Is(err, memory.ErrRevisionCompacted):
@@ -69,6 +79,32 @@ func (c *cycle) recover(ctx context.Context, r Recovery) error {
 		return &stepError{step: "ask the hub where it stands", err: err}
 	}
 	return c.pullAll(ctx, reasonRewound, r.From, r.Rewind)
+}
+
+// rewound reports whether the hub fell back to a point that our cursor fits, but not
+// all we agreed on: a commit of ours that came after others we had not pulled yet is
+// in the baseline although the cursor stands before it. Such a commit must be in what
+// follows the cursor.
+func (c *cycle) rewound(ctx context.Context) (bool, error) {
+	st := &c.s.state
+	beyond := memory.Revision(0)
+	for p, b := range st.Baseline {
+		switch {
+		case b.HubRevision <= st.Cursor.Revision:
+		case b.HubRevision > c.cursor.Revision:
+			beyond = max(beyond, b.HubRevision)
+		case c.told[p][b.HubRevision] != b.Hub:
+			return true, nil
+		}
+	}
+	if beyond == 0 {
+		return false, nil
+	}
+	info, err := c.s.ports.Remote.Head(ctx, c.cursor)
+	if err != nil {
+		return false, err
+	}
+	return info.Head.Revision < beyond, nil
 }
 
 // pullChanges folds the commits since the cursor into the tree that the state knows.
@@ -121,6 +157,10 @@ func (c *cycle) fold(commit *memory.Commit) {
 				c.passed[p] = map[memory.ETag]memory.Revision{}
 			}
 			c.passed[p][ch.ETag] = commit.Revision
+			if c.told[p] == nil {
+				c.told[p] = map[memory.Revision]memory.ETag{}
+			}
+			c.told[p][commit.Revision] = ch.ETag
 		}
 		if ch.Kind == memory.Redact {
 			c.scrub(p)
@@ -237,6 +277,11 @@ func (c *cycle) rebase(facts map[memory.Path]reconcile.Facts, from memory.Cursor
 	now := reconcile.Rebase(was, at, facts, rewind)
 	for p, b := range was {
 		n, kept := now[p]
+		if (!kept || n != b) && c.local[p] != b.Local && !facts[p].Knew(b.Text) {
+			// Neither side holds the agreed text any more: its last copy is ours.
+			c.todo.PutTrash = append(c.todo.PutTrash, Trashed{ID: textID(string(p), string(b.Text)), Path: p, ETag: b.Text,
+				Reason: "the restored hub had lost it", Time: c.now})
+		}
 		switch {
 		case !kept:
 			delete(c.base, p)
@@ -244,6 +289,14 @@ func (c *cycle) rebase(facts map[memory.Path]reconcile.Facts, from memory.Cursor
 		case n != b:
 			c.base[p] = BaseEntry{Text: n.Text, Hub: n.Hub, Local: n.Local, HubRevision: facts[p].Revision}
 			c.note(Note{Kind: NoteReoffered, Path: p, ETag: b.Text})
+		default:
+			// Revisions of the other history say nothing in this one.
+			e := c.base[p]
+			e.HubRevision = 0
+			if facts[p].ETag == e.Hub {
+				e.HubRevision = facts[p].Revision
+			}
+			c.base[p] = e
 		}
 	}
 }

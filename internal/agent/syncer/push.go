@@ -314,6 +314,11 @@ func (c *cycle) send(ctx context.Context, batch []unit) (again []unit, err error
 
 // pushed advances the baseline over a commit that the hub took.
 func (c *cycle) pushed(ctx context.Context, batch []unit, res CommitResult) error {
+	rev := res.Commit.Revision
+	if !res.Created {
+		// Somebody had put the same there already; when, the next pull may tell.
+		rev = c.cursor.Revision
+	}
 	for _, u := range batch {
 		for _, o := range u {
 			p := o.Path
@@ -324,8 +329,8 @@ func (c *cycle) pushed(ctx context.Context, batch []unit, res CommitResult) erro
 				continue
 			}
 			e := memory.ETagOf(o.text)
-			c.remote[p] = remoteFile{ETag: e, Revision: res.Commit.Revision, Size: int64(len(o.text)), ModTime: o.change.ModTime}
-			c.setBase(p, BaseEntry{Text: e, Hub: e, Local: o.Local, HubRevision: res.Commit.Revision}, o.text)
+			c.remote[p] = remoteFile{ETag: e, Revision: rev, Size: int64(len(o.text)), ModTime: o.change.ModTime}
+			c.setBase(p, BaseEntry{Text: e, Hub: e, Local: o.Local, HubRevision: rev}, o.text)
 			c.todo.DropIntents = append(c.todo.DropIntents, p)
 			delete(c.held, p)
 			c.result.Pushed++

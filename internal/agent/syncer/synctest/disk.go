@@ -48,26 +48,26 @@ func NewDisk(clock syncer.Clock) *Disk {
 // Save writes a file as a user's editor does. It reports false where a disk would
 // refuse: a directory or file in the way, or another spelling of the name.
 func (d *Disk) Save(p memory.Path, content string) bool {
-	if old, there := d.spelled(p); there {
-		p = old // the disk keeps the spelling it has
-	} else if d.blocked(p) {
+	p = d.Spelled(p)
+	if _, there := d.files[p]; !there && d.blocked(p) {
 		return false
 	}
 	d.files[p] = file{content: []byte(content), modTime: d.Clock()}
 	return true
 }
 
-// spelled returns the name under which the disk has p.
-func (d *Disk) spelled(p memory.Path) (memory.Path, bool) {
+// Spelled returns the name under which the disk has p, if it has it, else p: a disk
+// that folds case keeps the spelling of the first save.
+func (d *Disk) Spelled(p memory.Path) memory.Path {
 	if _, ok := d.files[p]; ok || !d.FoldCase {
-		return p, ok
+		return p
 	}
 	for q := range d.files {
 		if q.FoldKey() == p.FoldKey() {
-			return q, true
+			return q
 		}
 	}
-	return p, false
+	return p
 }
 
 // Delete removes a file, as a user does.
