@@ -29,6 +29,8 @@ type Options struct {
 	SQLite bool
 	// DataDir is where the hub keeps its files; "" is a new temporary directory.
 	DataDir string
+	// Quiet logs warnings only, for benchmarks.
+	Quiet bool
 	// Now is the hub's clock; nil is the system's.
 	Now func() time.Time
 	// Config changes the configuration before each start.
@@ -83,8 +85,12 @@ func (h *Hub) StartAgain() {
 		Retention: memory.Retention, MaxProjectFiles: memory.MaxProjectFiles, MaxProjectBytes: memory.MaxProjectBytes,
 		MaxConnections: 10_000, MaxWatchers: 50_000, Rate: -1, RateBurst: 1, DrainTimeout: 5 * time.Second,
 	}
+	level := slog.LevelDebug
+	if h.opts.Quiet {
+		level = slog.LevelWarn
+	}
 	deps := hub.Deps{
-		Logger: slog.New(slog.NewTextHandler(h.Log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Logger: slog.New(slog.NewTextHandler(h.Log, &slog.HandlerOptions{Level: level})),
 		Now:    h.opts.Now, Backend: h.memory,
 	}
 	if h.opts.Config != nil {
