@@ -224,3 +224,9 @@ func copyFile(src, dst string) (err error) {
 	_, err = out.ReadFrom(in)
 	return errors.Join(err, out.Sync(), out.Close())
 }
+
+// CheckIntegrity reads the whole database and reports damage. It takes a while,
+// and a reader's place meanwhile.
+func (s *Store) CheckIntegrity(ctx context.Context) error {
+	return s.call(ctx, "check the database", func(c *conn) error { return c.checkIntegrity() })
+}
