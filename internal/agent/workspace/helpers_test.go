@@ -14,6 +14,9 @@ import (
 	"github.com/memsvc/memsvc/internal/memory"
 )
 
+// authored is when the tests' texts were written.
+var authored = time.Date(2026, 2, 3, 4, 5, 6, 789_000_000, time.UTC)
+
 // open returns a workspace on a fresh root with a short settle time.
 func open(t testing.TB) *Workspace {
 	t.Helper()

@@ -153,8 +153,8 @@ func putNew(dir *os.Root, tmp, name string) error {
 }
 
 // writeTemp writes a durable temporary file into dir and returns its name.
-func writeTemp(dir *os.Root, content []byte, modTime time.Time, mode fs.FileMode) (name string, err error) {
-	name = newTempName()
+func writeTemp(dir *os.Root, content []byte, modTime time.Time, mode fs.FileMode) (_ string, err error) {
+	name := newTempName()
 	f, err := dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return "", err

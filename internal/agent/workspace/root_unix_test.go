@@ -1,3 +1,5 @@
+//go:build unix
+
 package workspace
 
 import (
@@ -201,6 +203,10 @@ func TestMain(m *testing.M) {
 		}
 		fmt.Println("locked")
 		select {} // until killed
+	}
+	if dir := os.Getenv(killEnv); dir != "" {
+		fmt.Println(writeWithoutEnd(dir))
+		os.Exit(1)
 	}
 	os.Exit(m.Run())
 }

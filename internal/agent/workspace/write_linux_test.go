@@ -1,3 +1,5 @@
+//go:build linux
+
 package workspace
 
 import (
@@ -15,8 +17,6 @@ import (
 	"github.com/memsvc/memsvc/internal/agent/syncer"
 	"github.com/memsvc/memsvc/internal/memory"
 )
-
-var authored = time.Date(2026, 2, 3, 4, 5, 6, 789_000_000, time.UTC)
 
 func TestWriteNewChangedEqual(t *testing.T) {
 	w := open(t)
