@@ -149,16 +149,17 @@ func resetTimer(t *time.Timer, d time.Duration) {
 func (r *runner) step(ctx context.Context, why wakeReason, timed bool) (next time.Duration, ran bool) {
 	stopped := syncer.Classify(r.lastError()) == syncer.Permanent
 	switch {
-	case stopped && why&(wakeKick|wakeCause) == 0:
-		// A change on disk does not cure a bad token. The file of the token does.
+	case why == wakeRemote && !r.hasNews():
+		return 0, false
+	case stopped && why&(wakeRemote|wakeKick|wakeCause) == 0:
+		// A change on disk does not cure a bad token; the token's file may. What the
+		// stream still delivers, as to a reader who tried to write, is pulled.
 		tok := tokenStateOf(r.token)
 		if tok == r.lastTok {
 			if !timed || r.now().Sub(r.problemTime()) < reprobe {
 				return tokenPoll, false
 			}
 		}
-	case why == wakeRemote && !r.hasNews():
-		return 0, false
 	}
 	return r.cycle(ctx), true
 }
