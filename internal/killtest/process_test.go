@@ -1,0 +1,172 @@
+//go:build linux
+
+package killtest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// patience bounds every wait for something that must happen; nothing takes a tenth of
+// it on a machine that is not on its knees.
+const patience = 60 * time.Second
+
+// process is a program that runs beside the test.
+type process struct {
+	name string
+	cmd  *exec.Cmd
+	out  *buffer
+	done chan struct{}
+}
+
+// buffer keeps what a program writes.
+type buffer struct {
+	mu sync.Mutex // guards b
+	b  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// command prepares a program without the settings of whoever runs the test, in a group
+// of its own that dies with the test.
+func command(ctx context.Context, program string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, filepath.Join(os.Getenv(programsVariable), program), args...)
+	for _, kv := range os.Environ() {
+		if !strings.HasPrefix(kv, "MEMSVC_") && !strings.HasPrefix(kv, "MEMSYNC_") {
+			cmd.Env = append(cmd.Env, kv)
+		}
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	cmd.WaitDelay = 5 * time.Second
+	return cmd
+}
+
+// launch starts a program and makes sure that it ends with the test, and that its log
+// is seen if the test fails.
+func launch(t *testing.T, name string, cmd *exec.Cmd) *process {
+	t.Helper()
+	p := &process{name: name, cmd: cmd, out: &buffer{}, done: make(chan struct{})}
+	cmd.Stdout, cmd.Stderr = p.out, p.out
+	if err := cmd.Start(); err != nil {
+		t.Fatalf("start %s: %v", name, err)
+	}
+	go func() {
+		_ = cmd.Wait()
+		close(p.done)
+	}()
+	t.Cleanup(func() {
+		p.kill()
+		if t.Failed() {
+			lines := strings.Split(strings.TrimSpace(p.out.String()), "\n")
+			t.Logf("last lines of %s (process %d):\n  %s", name, cmd.Process.Pid, strings.Join(lines[max(0, len(lines)-15):], "\n  "))
+		}
+	})
+	return p
+}
+
+// kill ends the program and whatever it started as kill -9 does.
+func (p *process) kill() {
+	if p.running() {
+		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
+	}
+	<-p.done
+}
+
+// stop asks the program to end and returns its exit code.
+func (p *process) stop(t *testing.T) int {
+	t.Helper()
+	if p.running() {
+		_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	}
+	return p.exit(t)
+}
+
+// exit waits for the program's end and returns its exit code.
+func (p *process) exit(t *testing.T) int {
+	t.Helper()
+	select {
+	case <-p.done:
+	case <-time.After(patience):
+		p.kill()
+		t.Fatalf("%s did not end within %v", p.name, patience)
+	}
+	return p.cmd.ProcessState.ExitCode()
+}
+
+func (p *process) running() bool {
+	select {
+	case <-p.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// call runs a program to its end.
+func call(t *testing.T, program string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	cmd := command(ctx, program, args...)
+	var out, errOut bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errOut
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatalf("%s %s: %v", program, strings.Join(args, " "), err)
+	}
+	return out.String(), errOut.String(), cmd.ProcessState.ExitCode()
+}
+
+// eventually waits until trouble returns "" or fails the test with what it said last.
+func eventually(t *testing.T, within time.Duration, what string, trouble func() string) {
+	t.Helper()
+	deadline := time.Now().Add(within)
+	for {
+		last := trouble()
+		if last == "" {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %v: %s: %s", within, what, last)
+		}
+		select {
+		case <-t.Context().Done():
+			t.Fatalf("the test ended while it waited: %s: %s", what, last)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// oneLine fails the test unless text is one line that holds every one of the words.
+func oneLine(t *testing.T, text string, words ...string) {
+	t.Helper()
+	text = strings.TrimSpace(text)
+	if text == "" || strings.Contains(text, "\n") {
+		t.Errorf("want one clear line, got %q", text)
+	}
+	for _, w := range words {
+		if !strings.Contains(text, w) {
+			t.Errorf("the line does not say %q: %s", w, text)
+		}
+	}
+}
