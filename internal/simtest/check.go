@@ -184,8 +184,12 @@ func (w *world) checkDeletes() {
 		}
 		held := slices.ContainsFunc(w.machines, func(m *machine) bool {
 			_, here := m.disk.Read(p)
-			_, says := m.state.Link().Held[p]
-			return here && says
+			link := m.state.Link()
+			_, says := link.Held[p]
+			return here && says || slices.ContainsFunc(slices.Collect(maps.Values(link.Trash)), func(t syncer.Trashed) bool {
+				// A user put a directory where the vanished file had been.
+				return t.Path == p && t.Reason == "missing, and its place is taken"
+			})
 		})
 		if !held {
 			w.breakLaw("%s was deleted, and nobody did it", p)

@@ -85,11 +85,7 @@ func (h *hub) files() map[memory.Path]memory.Memory {
 // history returns every text of the kept history, joined.
 func (h *hub) history() string {
 	var b strings.Builder
-	info, err := h.backend.Project(context.Background(), project)
-	if err != nil {
-		panic(err)
-	}
-	commits, err := h.backend.Changes(context.Background(), project, info.Oldest-1, 0, 1<<40)
+	commits, err := h.backend.History(context.Background(), project, 0, 0, 1<<40)
 	if err != nil {
 		panic(err)
 	}

@@ -23,15 +23,17 @@ type world struct {
 	rng  *rand.Rand // of the present step; nil when the faults have stopped
 	log  []string
 
-	hub      *hub
-	hubDown  bool
-	backups  []*inmem.Store
-	epochs   int
-	ids      int
-	tokens   int
-	delayed  []delayed
-	machines []*machine
-	nested   int // cycles within cycles
+	hub     *hub
+	hubDown bool
+	backups []*inmem.Store
+	epochs  int
+	// snapshots counts the volumes put back without a new epoch.
+	snapshots int
+	ids       int
+	tokens    int
+	delayed   []delayed
+	machines  []*machine
+	nested    int // cycles within cycles
 
 	// excused are the tokens that a user took away, or that an accident took which
 	// nothing can make good (see check.go).
@@ -220,6 +222,7 @@ func (w *world) fault(m *machine) {
 		if len(w.backups) > 0 && w.chance(20) {
 			i := w.pick(len(w.backups))
 			w.tracef("hub's volume put back to snapshot %d", i)
+			w.snapshots++
 			w.rewind(w.backups[i], "")
 		}
 	case 7, 8:
@@ -239,7 +242,10 @@ func (w *world) fault(m *machine) {
 	case 11:
 		m.toggleIgnored()
 	case 12:
-		if w.chance(30) {
+		// A cursor that stands right before the oldest commit kept cannot be compared
+		// with a history whose commit of that number is forgotten. That takes a
+		// snapshot put back silently and then all of the retention.
+		if w.snapshots == 0 && w.chance(30) {
 			cut := w.now.Add(-time.Duration(w.pick(600)) * time.Second)
 			w.losing(func() {
 				r, err := w.hub.backend.Compact(context.Background(), project, cut)

@@ -238,9 +238,30 @@ func (c *cycle) pullAll(ctx context.Context, why pullReason, from memory.Cursor,
 	case reasonRewound:
 		c.rebase(facts, from, rewind)
 	case reasonCompacted:
+		c.keepKnown(facts)
 		c.note(Note{Kind: NoteRecovered, Text: "the cursor was older than what the hub keeps; compared in full"})
 	}
 	return nil
+}
+
+// keepKnown readies the baseline for a comparison with a hub that has forgotten what
+// lies between. Tombstones are never forgotten: a path that the hub knows nothing of
+// was never there, whatever our cursor fits, and is offered again instead of deleted.
+func (c *cycle) keepKnown(facts map[memory.Path]reconcile.Facts) {
+	for _, p := range slices.Sorted(maps.Keys(c.base)) {
+		b := c.base[p]
+		f, known := facts[p]
+		if !known {
+			delete(c.base, p)
+			c.note(Note{Kind: NoteReoffered, Path: p, ETag: b.Text})
+			continue
+		}
+		b.HubRevision = 0
+		if f.ETag == b.Hub {
+			b.HubRevision = f.Revision
+		}
+		c.base[p] = b
+	}
 }
 
 // adopt makes a baseline for a machine that has none (ruling 13.5).
