@@ -16,8 +16,8 @@ var (
 	firstSeed = flag.Uint64("first", 1, "the first seed of many")
 )
 
-// TestSimulation runs seeds until one breaks a law.
-func TestSimulation(t *testing.T) {
+// TestSimulate runs seeds until one breaks a law.
+func TestSimulate(t *testing.T) {
 	if *oneSeed != 0 {
 		report(t, *oneSeed, true)
 		return
@@ -43,7 +43,7 @@ func report(t *testing.T, seed uint64, verbose bool) bool {
 	}
 	small := shrink(seed, steps, 400)
 	out = run(seed, small)
-	t.Errorf("seed %d breaks laws (replay: go test ./internal/simtest -run TestSimulation -seed=%d -steps=%d)\n%s\n\ntrace of %d steps %v:\n%s",
+	t.Errorf("seed %d breaks laws (replay: go test ./internal/simtest -run TestSimulate -seed=%d -steps=%d)\n%s\n\ntrace of %d steps %v:\n%s",
 		seed, seed, *stepCount, strings.Join(out.bad, "\n"), len(small), small, strings.Join(out.trace, "\n"))
 	return false
 }

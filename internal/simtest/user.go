@@ -254,6 +254,11 @@ func (m *machine) givesUp(p memory.Path) {
 
 // loseState deletes the state directory. What only it kept is gone with it.
 func (m *machine) loseState() {
+	for p := range m.state.Link().Baseline {
+		if _, here := m.disk.Read(p); !here {
+			m.w.removed[p] = true // the state was the last that knew of it here
+		}
+	}
 	m.w.losing(func() {
 		m.state.Lose()
 		m.vanished = false // without a state it is an empty directory
