@@ -57,8 +57,11 @@ func TestFindsWhatGitleaksFinds(t *testing.T) {
 	for _, h := range secretscantest.Harmless() {
 		texts = append(texts, h.Content)
 	}
+	if Slow > 1 {
+		texts = texts[:len(texts)/Slow] // races are TestSixteenScanners's business
+	}
 	r := rand.New(rand.NewPCG(1, 2))
-	for range 2000 {
+	for range 2000 / Slow {
 		var mix strings.Builder
 		for range 1 + r.IntN(6) {
 			text := texts[r.IntN(len(texts))]
@@ -76,7 +79,7 @@ func TestFindsWhatGitleaksFinds(t *testing.T) {
 		}
 	}
 	t.Logf("gitleaks has %d findings in %d texts; the guard has them all", found, len(texts))
-	if found < 300 {
+	if found < 300/(2*Slow) {
 		t.Errorf("only %d findings compared", found)
 	}
 }

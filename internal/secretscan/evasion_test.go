@@ -76,7 +76,7 @@ func TestHostileTextsEndInTime(t *testing.T) {
 		"key=": "key=aB3dE5fG7h ", "twelve": "token = a1B2c3D4e5F6g7H8i9J0\n", "chinese": "密码是", "escapes": `\u0041`, "quotes": "password = \"", "ticks": "`password` ",
 	} {
 		t.Run(name, func(t *testing.T) {
-			text := strings.Repeat(unit, max(1, secretscan.MaxContentBytes/slow/len(unit)))
+			text := strings.Repeat(unit, max(1, secretscan.MaxContentBytes/secretscan.Slow/len(unit)))
 			begin := time.Now()
 			// Refusing to judge such a text is as good as an answer.
 			if _, err := s.Scan("a.md", []byte(text)); err != nil && !errors.Is(err, secretscan.ErrTooLarge) {

@@ -178,11 +178,14 @@ func reference(v string) bool {
 			return true
 		}
 	}
-	if strings.ContainsAny(v, "()") && strings.Contains(v, "(") {
+	if strings.Contains(v, "](") {
+		return true // a Markdown link
+	}
+	if strings.Contains(v, "(") {
 		at := strings.IndexByte(v, '(')
 		return at > 0 && isName(v[:at])
 	}
-	if len(v) > 2 && isLetter(v[0]) && v[1] == ':' && v[2] == '\\' || strings.Contains(v, "::") || strings.Contains(v, "->") || strings.Contains(v, "](") || strings.Contains(v, "://") {
+	if len(v) > 2 && isLetter(v[0]) && v[1] == ':' && v[2] == '\\' || strings.Contains(v, "::") || strings.Contains(v, "->") || strings.Contains(v, "://") {
 		return true
 	}
 	if user, host, ok := strings.Cut(v, "@"); ok && user != "" && strings.Contains(host, ".") && isName(user) && isName(host) && charStats(v).digits == 0 {

@@ -1,6 +1,6 @@
 //go:build !race
 
-package secretscan_test
+package secretscan
 
-// slow divides the work of the longest tests under the race detector; here it does not.
-const slow = 1
+// Slow divides the work of the longest tests under the race detector; here it does not.
+const Slow = 1

@@ -1,6 +1,6 @@
 //go:build race
 
-package secretscan_test
+package secretscan
 
-// slow divides the work of the longest tests: the race detector makes them about ten times as slow.
-const slow = 16
+// Slow divides the work of the longest tests: the race detector makes them about ten times as slow.
+const Slow = 16
