@@ -76,6 +76,9 @@ func (c *cycle) apply(ctx context.Context, a reconcile.Action) error {
 			c.later(soon) // the hub went on meanwhile; its change comes with the next pull
 			return nil
 		}
+		if from, moved := c.moves[p]; moved && a.Local == "" && c.local[from] != "" {
+			return c.move(ctx, a, from)
+		}
 		if a.Local == "" {
 			return c.putFile(ctx, a, f.Content)
 		}

@@ -44,6 +44,10 @@ type cycle struct {
 	passed map[memory.Path]map[memory.ETag]memory.Revision
 	told   map[memory.Path]map[memory.Revision]memory.ETag // the same, by revision
 	stale  map[memory.Path]bool                            // follow the hub, but keep a copy
+	// renamed are the paths that commits since the cursor renamed, new from old; moves
+	// are those where a local file follows (see moves.go).
+	renamed map[memory.Path]memory.Path
+	moves   map[memory.Path]memory.Path
 	// trashed are the files whose text is kept already.
 	trashed map[memory.Path]memory.ETag
 
@@ -76,6 +80,8 @@ func (s *Syncer) Cycle(ctx context.Context) (Result, error) {
 		told:    map[memory.Path]map[memory.Revision]memory.ETag{},
 		stale:   map[memory.Path]bool{},
 		trashed: map[memory.Path]memory.ETag{},
+		renamed: map[memory.Path]memory.Path{},
+		moves:   map[memory.Path]memory.Path{},
 		held:    map[memory.Path]Held{},
 		heldDel: map[memory.Path]bool{},
 		going:   map[memory.Path]bool{},
@@ -199,6 +205,15 @@ func (c *cycle) brake(first bool) (halt bool, why string, missing []memory.Path)
 		accepted = st.Halt.Missing
 	}
 	missing = reconcile.Missing(base, local)
+	if st.Halt != nil && !st.Halt.Accepted {
+		// What was missing and cannot be seen now is not back.
+		for _, p := range st.Halt.Missing {
+			if _, agreed := c.base[p]; agreed && c.masked(p) {
+				missing = append(missing, p)
+			}
+		}
+		slices.Sort(missing)
+	}
 	left := slices.DeleteFunc(slices.Clone(missing), func(p memory.Path) bool { return slices.Contains(accepted, p) })
 	switch {
 	case c.snap.Marker != "" && c.snap.Marker != st.LinkID:
@@ -261,6 +276,7 @@ func (c *cycle) plan(ctx context.Context) []reconcile.Action {
 		}
 	}
 	actions := reconcile.Plan(reconcile.Without(c.baseline(), c.masked), reconcile.Without(c.local, c.masked), remote)
+	actions = c.findMoves(actions)
 	actions = append(actions, c.quietIndexes(actions)...)
 	c.pairHeld(actions)
 	reconcile.PairRenames(actions, func(a reconcile.Action) ([]byte, bool) {

@@ -564,3 +564,46 @@ func TestReaderOnlyPullsAll(t *testing.T) {
 	a.syncErr()
 	a.want(files{"mine.md": "mine\n", "project_x.md": "y\n"})
 }
+
+// Renamed there, edited here: the edit follows; so it does in the other direction when
+// only the case differs, since both names could not be stored side by side.
+func TestRenameMeetsEdit(t *testing.T) {
+	const text = "1\n2\n3\n4\n"
+	for _, to := range []memory.Path{"project_y.md", "Project_x.md", "project_x.md/deep.md"} {
+		for _, fold := range []bool{false, true} {
+			for _, renamerFirst := range []bool{true, false} {
+				t.Run(fmt.Sprint(to, " fold=", fold, " renamerFirst=", renamerFirst), func(t *testing.T) {
+					w := newWorld(t)
+					a, b := w.machine("a"), w.machine("b")
+					b.FoldCase, a.FoldCase = fold, fold
+					a.save("project_x.md", text)
+					w.settle(a, b)
+					if !a.Rename("project_x.md", "tmp.md") || !a.Rename("tmp.md", to) {
+						t.Fatal("cannot rename")
+					}
+					b.save("project_x.md", text+"of b\n")
+					if renamerFirst {
+						w.settle(a, b)
+					} else {
+						w.settle(b, a)
+					}
+					hub := w.hub.Files()
+					if renamerFirst {
+						w.want(files{to: text + "of b\n"})
+					} else if strings.EqualFold(string(to), "project_x.md") {
+						w.want(files{"project_x.md": text + "of b\n"})
+					} else if hub["project_x.md"] != text+"of b\n" {
+						t.Errorf("hub %q", hub)
+					}
+					if to != "project_x.md/deep.md" || renamerFirst {
+						a.want(hub)
+						b.want(hub)
+					}
+					if n := len(a.s.Status().Conflicts) + len(b.s.Status().Conflicts); n != 0 {
+						t.Errorf("%d conflicts", n)
+					}
+				})
+			}
+		}
+	}
+}

@@ -172,7 +172,11 @@ func (c *cycle) fold(commit *memory.Commit) {
 		c.inline -= int64(len(c.remote[p].Content))
 		if ch.Kind == memory.Delete {
 			delete(c.remote, p)
+			delete(c.renamed, p)
 			continue
+		}
+		if ch.RenamedFrom != "" {
+			c.renamed[p] = ch.RenamedFrom
 		}
 		f := remoteFile{ETag: ch.ETag, Revision: commit.Revision, Size: ch.Size, ModTime: ch.ModTime, Author: commit.Author}
 		if c.inline+int64(len(ch.Content)) <= inlineBytes && memory.ETagOf(ch.Content) == ch.ETag {
