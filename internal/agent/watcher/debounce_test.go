@@ -1,6 +1,7 @@
 package watcher
 
 import (
+	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -195,6 +196,34 @@ func TestNoInstanceAndSilentFileSystem(t *testing.T) {
 		synctest.Wait()
 		if m := v.Mode(); m != (Mode{Polling, silent}) {
 			t.Fatalf("mode %v on a file system without events", m)
+		}
+	})
+}
+
+// A moved directory takes its watches along under the old names, and the event of its
+// new name may find them still there. So whatever went away, all watches are checked
+// before the next look, and the old names are given up.
+func TestMovedDirectoryIsWatchedAnew(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, n *fakeNotifier, w *Watch, root string) {
+		a, b := filepath.Join(root, "a"), filepath.Join(root, "b")
+		mkdir(t, filepath.Join(a, "sub"))
+		n.events <- fsnotify.Event{Name: a, Op: fsnotify.Create}
+		after(time.Second)
+		if n.count(a) == 0 || n.count(filepath.Join(a, "sub")) == 0 || !signalled(w) {
+			t.Fatal("a new tree is not watched")
+		}
+		if err := os.Rename(a, b); err != nil {
+			t.Fatal(err)
+		}
+		n.events <- fsnotify.Event{Name: a, Op: fsnotify.Rename}
+		after(time.Second)
+		if !signalled(w) {
+			t.Fatal("no signal after the move")
+		}
+		for dir, want := range map[string]bool{a: false, filepath.Join(a, "sub"): false, b: true, filepath.Join(b, "sub"): true} {
+			if got := n.count(dir) > 0; got != want {
+				t.Errorf("%s: watched %v, want %v", dir, got, want)
+			}
 		}
 	})
 }
