@@ -216,8 +216,11 @@ func (m *machine) phase() string {
 	if m.d == nil {
 		return "stopped"
 	}
-	s := m.status()
-	return fmt.Sprintf("%s %+v", s.Phase, s.LastError)
+	var b strings.Builder
+	for _, s := range m.d.Status().Links {
+		fmt.Fprintf(&b, "%s %s %+v; ", s.Name(), s.Phase, s.LastError)
+	}
+	return b.String()
 }
 
 // lacks waits until a file is gone.
