@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -107,3 +108,5 @@ func (rawCodec) Marshal(v any) (mem.BufferSlice, error) {
 }
 func (rawCodec) Unmarshal(mem.BufferSlice, any) error { return nil }
 func (rawCodec) Name() string                         { return "proto" }
+
+func containsLine(log, part string) bool { return strings.Contains(log, part) }

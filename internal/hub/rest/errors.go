@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"net/http"
+	"regexp"
 	"strconv"
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
@@ -72,7 +73,44 @@ func (f *Front) writeStatus(w http.ResponseWriter, r *http.Request, code int, st
 
 // fail answers with an error of the front's own.
 func (f *Front) fail(w http.ResponseWriter, r *http.Request, code int, c codes.Code, message string) {
-	f.writeStatus(w, r, code, status.New(c, message))
+	st := status.New(c, message)
+	reason := memory.ReasonInvalidArgument
+	switch c {
+	case codes.NotFound:
+		reason = memory.ReasonNotFound
+	case codes.Internal:
+		reason = memory.ReasonInternal
+	}
+	if full, err := st.WithDetails(&errdetails.ErrorInfo{Reason: string(reason), Domain: errorDomain}); err == nil {
+		st = full
+	}
+	f.writeStatus(w, r, code, st)
+}
+
+// decodeError matches what the JSON library says of a body that does not fit. The
+// rest of its text may quote the body, which may be a memory.
+var decodeError = regexp.MustCompile(`^proto:.*?\(line ([0-9]+:[0-9]+)\): (unknown field "[A-Za-z_]{1,40}"|invalid value|unexpected token|duplicate field|syntax error)?`)
+
+// withoutBody returns st without what of a request's body its message may quote.
+func withoutBody(st *status.Status) *status.Status {
+	if st.Code() != codes.InvalidArgument || len(st.Details()) > 0 {
+		return st
+	}
+	message := "the body or a parameter is not what the resource takes; /openapi.json describes it"
+	if m := decodeError.FindStringSubmatch(st.Message()); m != nil {
+		message = "body at line " + m[1] + ": "
+		if m[2] == "" {
+			message += "not what the resource takes"
+		} else {
+			message += m[2]
+		}
+		message += "; /openapi.json describes it"
+	}
+	bare := status.New(st.Code(), message)
+	if full, err := bare.WithDetails(&errdetails.ErrorInfo{Reason: string(memory.ReasonInvalidArgument), Domain: errorDomain}); err == nil {
+		return full
+	}
+	return bare
 }
 
 // failed answers with the error of a call.
@@ -86,7 +124,8 @@ func (f *Front) gatewayError(ctx context.Context, _ *runtime.ServeMux, _ runtime
 	if md, ok := runtime.ServerMetadataFromContext(ctx); ok {
 		copyRequestID(w, md.HeaderMD)
 	}
-	f.failed(w, r, err)
+	st := withoutBody(status.Convert(err))
+	f.writeStatus(w, r, httpStatus(st), st)
 }
 
 func (f *Front) routingError(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request, code int) {

@@ -119,7 +119,7 @@ func (f *Front) listMemories(w http.ResponseWriter, r *http.Request, project str
 	req := &memsvcv1.ListMemoriesRequest{}
 	fixed := utilities.NewDoubleArray([][]string{{"parent"}})
 	if err := runtime.PopulateQueryParameters(req, r.URL.Query(), fixed); err != nil {
-		f.fail(w, r, http.StatusBadRequest, codes.InvalidArgument, err.Error())
+		f.fail(w, r, http.StatusBadRequest, codes.InvalidArgument, "a parameter is not what the list takes; /openapi.json describes it")
 		return
 	}
 	req.Parent = project
@@ -230,6 +230,7 @@ func (f *Front) putMemory(w http.ResponseWriter, r *http.Request, m memoryRef) {
 		}
 		got.GetMemory().Content = nil
 		w.Header().Set("ETag", quote(got.GetMemory().GetEtag()))
+		w.Header().Set("Memsvc-Revision", strconv.FormatInt(got.GetMemory().GetRevision(), 10))
 		f.writeMessage(w, r, http.StatusOK, got.GetMemory())
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/memsvc/memsvc/internal/hub/store"
 	"github.com/memsvc/memsvc/internal/memory"
@@ -186,7 +187,7 @@ func (s *Service) scan(p Policy, path memory.Path, content []byte) error {
 	for _, f := range found {
 		e.Violations = append(e.Violations, memory.Violation{
 			Path: f.Path, Line: f.Line, Rule: f.Rule, Fingerprint: f.Fingerprint,
-			Message: f.Description + "; take it out, or let an admin allow the fingerprint",
+			Message: strings.TrimRight(f.Description, ". ") + "; take it out, or let an admin allow the fingerprint",
 		})
 	}
 	return e
