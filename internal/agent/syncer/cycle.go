@@ -108,6 +108,9 @@ func (c *cycle) run(ctx context.Context) error {
 	if err := c.honourIntents(ctx); err != nil {
 		return err
 	}
+	if err := c.resumePulls(ctx); err != nil {
+		return err
+	}
 	actions := c.plan(ctx)
 	if err := c.applyAll(ctx, actions); err != nil {
 		return err

@@ -124,6 +124,7 @@ func (c *cycle) pullChanges(ctx context.Context) error {
 		if a.ETag == "" {
 			delete(c.remote, p)
 		} else {
+			c.pass(p, a.ETag, a.Revision)
 			c.remote[p] = remoteFile{ETag: a.ETag, Revision: a.Revision}
 		}
 	}
@@ -153,10 +154,7 @@ func (c *cycle) fold(commit *memory.Commit) {
 			continue
 		}
 		if ch.ETag != "" {
-			if c.passed[p] == nil {
-				c.passed[p] = map[memory.ETag]memory.Revision{}
-			}
-			c.passed[p][ch.ETag] = commit.Revision
+			c.pass(p, ch.ETag, commit.Revision)
 			if c.told[p] == nil {
 				c.told[p] = map[memory.Revision]memory.ETag{}
 			}
@@ -185,6 +183,14 @@ func (c *cycle) fold(commit *memory.Commit) {
 		}
 		c.remote[p] = f
 	}
+}
+
+// pass notes that a path went through a text on the hub.
+func (c *cycle) pass(p memory.Path, e memory.ETag, rev memory.Revision) {
+	if c.passed[p] == nil {
+		c.passed[p] = map[memory.ETag]memory.Revision{}
+	}
+	c.passed[p][e] = rev
 }
 
 // scrub forgets the copies of a text that was redacted on the hub (ruling 13.14).
