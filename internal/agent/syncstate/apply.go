@@ -86,8 +86,8 @@ func (s *State) append(u syncer.Update) error {
 	h.append(rec[:0])
 
 	if _, err := s.file.WriteAt(rec, s.size); err != nil {
-		s.distrust = true
-		// Half a record behind the last whole one would be cut anyway.
+		// Half a record behind the last whole one is cut, or written over, or cut when
+		// the file is opened the next time.
 		_ = s.file.Truncate(s.size)
 		return err
 	}

@@ -105,7 +105,7 @@ func TestJournalOfVersionOne(t *testing.T) {
 	}
 	b, err := os.ReadFile(golden)
 	must(t, err)
-	s := mustOpen(t, withJournal(t, b))
+	s := mustOpen(t, withJournal(t, t.TempDir(), b))
 	want := syncer.NewLinkState()
 	want.Apply(u)
 	got := load(t, s)

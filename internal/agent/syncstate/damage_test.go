@@ -41,15 +41,16 @@ func history(t *testing.T, n int, relaxed bool) (journal []byte, ends []int64, s
 
 // A tail that was torn at any byte leaves the state before the torn update.
 func TestTornTail(t *testing.T) {
+	root := t.TempDir()
 	journal, ends, states := history(t, 3, false)
 	for n := ends[0]; n < int64(len(journal)); n++ {
 		k := 0
 		for k+1 < len(ends) && ends[k+1] <= n {
 			k++
 		}
-		dir := withJournal(t, journal[:n])
+		dir := withJournal(t, root, journal[:n])
 		for range 2 { // and the cut itself is sound
-			s := mustOpen(t, dir)
+			s := quickOpen(t, dir)
 			if diff := cmp.Diff(states[k], load(t, s)); diff != "" {
 				t.Fatalf("cut at %d: %s", n, diff)
 			}
@@ -70,7 +71,7 @@ func TestTornTailOutOfOrder(t *testing.T) {
 		for i := ends[k]; i < ends[k+1]; i++ {
 			b[i] = 0
 		}
-		s := mustOpen(t, withJournal(t, b))
+		s := mustOpen(t, withJournal(t, t.TempDir(), b))
 		if diff := cmp.Diff(states[k], load(t, s)); diff != "" || s.Report().Damage != "" {
 			t.Fatalf("record %d lost: %+v %s", k, s.Report(), diff)
 		}
@@ -81,14 +82,14 @@ func TestTornTailOutOfOrder(t *testing.T) {
 // Any flipped byte is either noticed as damage, or cut where nothing later relied on
 // it, or lies in a text, which then is no text. It is never believed.
 func TestEveryFlippedByteIsNoticed(t *testing.T) {
+	root := t.TempDir()
 	journal, ends, states := history(t, 3, false)
 	last := ends[len(ends)-2]
 	for i := range journal {
 		b := slices.Clone(journal)
 		b[i] ^= 0x40
-		dir := withJournal(t, b)
-		s, err := Open(dir, link, Options{})
-		must(t, err)
+		dir := withJournal(t, root, b)
+		s := quickOpen(t, dir)
 		st, r := load(t, s), s.Report()
 		switch {
 		case int64(i) < last:
@@ -103,7 +104,7 @@ func TestEveryFlippedByteIsNoticed(t *testing.T) {
 		// C18: the link goes on.
 		mustApply(t, s, baseline("new.md", "new", 1))
 		must(t, s.Close())
-		again := mustOpen(t, dir)
+		again := quickOpen(t, dir)
 		if again.Report() != (Report{}) || load(t, again).Baseline["new.md"].Text != etag("new") {
 			t.Fatalf("byte %d: after going on: %+v", i, again.Report())
 		}

@@ -28,6 +28,40 @@ func mustOpen(t testing.TB, dir string) *State {
 	return s
 }
 
+// quickDisk spares the fsyncs, for tests that open thousands of states and are about
+// something else.
+type quickDisk struct{ osDisk }
+
+type quickFile struct{ diskFile }
+
+func (d quickDisk) Open(path string, write bool) (diskFile, error) {
+	f, err := d.osDisk.Open(path, write)
+	if err != nil {
+		return nil, err
+	}
+	return quickFile{f}, nil
+}
+
+func (d quickDisk) Create(path string) (diskFile, error) {
+	f, err := d.osDisk.Create(path)
+	if err != nil {
+		return nil, err
+	}
+	return quickFile{f}, nil
+}
+
+func (quickDisk) SyncDir(string) error { return nil }
+func (quickFile) Sync() error          { return nil }
+
+func quickOpen(t testing.TB, dir string) *State {
+	t.Helper()
+	s, err := open(quickDisk{}, dir, link, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
 func mustApply(t testing.TB, s *State, u syncer.Update) {
 	t.Helper()
 	if err := s.Apply(context.Background(), u); err != nil {
@@ -78,10 +112,11 @@ func readJournal(t testing.TB, dir string) []byte {
 	return b
 }
 
-// withJournal returns a state directory whose journal is b.
-func withJournal(t testing.TB, b []byte) string {
+// withJournal returns a new state directory below root whose journal is b.
+func withJournal(t testing.TB, root string, b []byte) string {
 	t.Helper()
-	dir := t.TempDir()
+	dir, err := os.MkdirTemp(root, "")
+	must(t, err)
 	must(t, os.MkdirAll(filepath.Dir(journalPath(dir)), 0o700))
 	must(t, os.WriteFile(journalPath(dir), b, 0o600))
 	return dir

@@ -78,7 +78,7 @@ type State struct {
 	size      int64 // of all whole records
 	base      int64 // of the snapshot, at the last attempt to rewrite
 	durable   int64 // known to be on the disk
-	distrust  bool  // a write failed: what is behind size, and the cache of the disk, are unknown
+	distrust  bool  // an fsync failed: what the disk holds of the file is unknown
 	dirUnsure bool  // the name of the file may not be durable
 }
 
