@@ -22,6 +22,13 @@ type remote struct {
 }
 
 func (r remote) open() (*client.Client, error) {
+	// A wrong file is told as such, even when the hub is away too.
+	switch text, err := readSecretFile(r.TokenFile); {
+	case err != nil:
+		return nil, usage("--token-file: %v", err)
+	case text == "":
+		return nil, usage("--token-file %s: no such file, or empty", r.TokenFile)
+	}
 	return client.New(client.Options{
 		Addr: r.Hub, TokenFile: r.TokenFile, Plaintext: r.Plaintext, CAFile: r.CA, CertFile: r.Cert, KeyFile: r.Key,
 		UserAgent: "memsvc/" + buildinfo.Read().Version, CallTimeout: r.Timeout,

@@ -29,8 +29,8 @@ type Config struct {
 	DrainTimeout    time.Duration `help:"How long calls under way may take at shutdown." default:"10s"`
 }
 
-// Validate finds every setting that cannot work. It touches no file.
-func (c Config) Validate() error {
+// Check finds every setting that cannot work. It touches no file.
+func (c Config) Check() error {
 	var errs []error
 	bad := func(text string) { errs = append(errs, errors.New(text)) }
 	if c.DataDir == "" {

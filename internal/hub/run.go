@@ -86,7 +86,7 @@ func Run(ctx context.Context, cfg Config, deps Deps) error {
 // Start builds and starts a hub. When it returns, the hub answers on all its ports.
 // ctx bounds the starting only.
 func Start(ctx context.Context, cfg Config, deps Deps) (_ *Hub, err error) {
-	if err := cfg.Validate(); err != nil {
+	if err := cfg.Check(); err != nil {
 		return nil, &ConfigError{Err: err}
 	}
 	now := deps.Now
