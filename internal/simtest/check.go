@@ -10,10 +10,11 @@ import (
 	"github.com/memsvc/memsvc/internal/memory"
 )
 
-// everything returns all texts that exist somewhere: on a disk, in a state (baseline,
-// conflicts, trash), in a log of what gave way, in the hub's history.
+// everything returns all texts that a person can get at without going back in
+// history: living on the hub, on a disk, in a state (baseline, conflicts, trash), in a
+// log of what gave way.
 func (w *world) everything() []string {
-	out := []string{w.hub.history()}
+	out := []string{w.living()}
 	for _, m := range w.machines {
 		for _, t := range m.disk.Files() {
 			out = append(out, t)
@@ -165,7 +166,9 @@ func (w *world) checkIndex(m *machine, link syncer.LinkState, local, hub string)
 	}
 }
 
-// checkTexts: every text that a user saved and nobody took away is somewhere.
+// checkTexts: every text that a user saved and nobody took away is somewhere, and not
+// only in the hub's history: an edit that a delete or another edit swallowed counts as
+// lost.
 func (w *world) checkTexts() {
 	left := tokensIn(w.everything()...)
 	for _, tok := range slices.Sorted(maps.Keys(w.born)) {
@@ -178,8 +181,15 @@ func (w *world) checkTexts() {
 // checkDeletes: what no user took away is on the hub, or held back where it was saved.
 func (w *world) checkDeletes() {
 	hub := w.hub.files()
+	folded := map[string]bool{}
+	for p := range hub {
+		folded[p.FoldKey()] = true // an edit wins over a new spelling of the name
+	}
+	for p := range w.removed {
+		folded[p.FoldKey()] = true
+	}
 	for p := range w.saved {
-		if _, there := hub[p]; there || w.removed[p] || p == index {
+		if folded[p.FoldKey()] || w.removed[p] || p == index {
 			continue
 		}
 		held := slices.ContainsFunc(w.machines, func(m *machine) bool {

@@ -59,8 +59,11 @@ func (s *Syncer) Resume(ctx context.Context, mode ResumeMode) error {
 		accepted := *h
 		accepted.Accepted = true
 		u = Update{SetHalt: &accepted}
-	} else if err := s.bringBack(ctx, h.Missing, &u); err != nil {
-		return err
+	} else {
+		s.distrust(&u, h.Missing, snap)
+		if err := s.bringBack(ctx, h.Missing, &u); err != nil {
+			return err
+		}
 	}
 	if err := s.save(ctx, u); err != nil {
 		return err
@@ -73,16 +76,42 @@ func (s *Syncer) Resume(ctx context.Context, mode ResumeMode) error {
 	return nil
 }
 
+// distrust takes from the baseline the files that were missing during a halt and are
+// there again with another text. Somebody wrote them anew into an empty directory, or
+// brought back something old; taken for an edit, an index of one line would take all
+// other lines from the team. Without a baseline both texts meet as equals.
+func (s *Syncer) distrust(u *Update, missing []memory.Path, snap Snapshot) {
+	for _, p := range missing {
+		b, known := s.state.Baseline[p]
+		f, here := snap.Files[p]
+		if !known || !here || f.ETag == b.Local {
+			continue
+		}
+		// A hub that was restored meanwhile may not have it any more.
+		u.PutTrash = append(u.PutTrash, Trashed{ID: textID(string(p), string(b.Text)), Path: p, ETag: b.Text,
+			Reason: "missing, and written anew since", Time: s.ports.Clock()})
+		u.DropBaseline = append(u.DropBaseline, p)
+		if _, ahead := s.state.Ahead[p]; !ahead && b.Hub != "" {
+			u.PutAhead = append(u.PutAhead, Ahead{Path: p, ETag: b.Hub, Revision: b.HubRevision})
+		}
+	}
+}
+
 // bringBack writes the agreed texts of missing files to the disk. They are kept here, so
 // that this works without the hub, and with one that has lost them too. If it stops
 // half-way the link is still halted, since some of what was missing is missing.
 func (s *Syncer) bringBack(ctx context.Context, missing []memory.Path, u *Update) error {
 	for _, p := range missing {
 		b, known := s.state.Baseline[p]
-		if !known {
+		source := b.Text
+		if i, sent := s.state.Intents[p]; sent && i.ToHub {
+			// What was on its way to the hub is newer, whether it arrived or not.
+			source, known = i.Base, true
+		}
+		if !known || slices.Contains(u.DropBaseline, p) {
 			continue
 		}
-		text, err := s.textOf(ctx, b.Text)
+		text, err := s.textOf(ctx, source)
 		if err == nil {
 			err = s.ports.Local.Write(ctx, p, text, time.Time{}, "")
 		}
@@ -99,6 +128,7 @@ func (s *Syncer) bringBack(ctx context.Context, missing []memory.Path, u *Update
 		}
 		// Without a baseline the hub's file is one that this machine never had, and is
 		// pulled when it can be.
+		u.DropIntents = append(u.DropIntents, p)
 		u.DropBaseline = append(u.DropBaseline, p)
 		if _, ahead := s.state.Ahead[p]; !ahead && b.Hub != "" {
 			u.PutAhead = append(u.PutAhead, Ahead{Path: p, ETag: b.Hub, Revision: b.HubRevision})

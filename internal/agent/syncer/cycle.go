@@ -160,11 +160,14 @@ func (c *cycle) look(ctx context.Context) (ok bool, err error) {
 	if halt, why, missing := c.brake(first); halt {
 		return false, c.halt(ctx, why, missing)
 	}
-	if s.state.Halt != nil && !s.state.Halt.Accepted {
+	if h := s.state.Halt; h != nil && !h.Accepted {
 		// What was missing is back.
-		if err := s.save(ctx, Update{ClearHalt: true}); err != nil {
+		u := Update{ClearHalt: true}
+		s.distrust(&u, h.Missing, c.snap)
+		if err := s.save(ctx, u); err != nil {
 			return false, err
 		}
+		c.base = maps.Clone(s.state.Baseline)
 	}
 	if c.snap.Marker == "" || s.state.LinkID == "" {
 		return true, c.mark(ctx)
@@ -201,7 +204,14 @@ func (c *cycle) brake(first bool) (halt bool, why string, missing []memory.Path)
 		return false, "", nil
 	}
 	st := &c.s.state
-	base := reconcile.Without(c.baseline(), c.masked)
+	all := c.baseline()
+	for p, i := range st.Intents {
+		// What may have reached the hub would be deleted there too.
+		if _, agreed := all[p]; !agreed && i.ToHub {
+			all[p] = reconcile.Agreed(i.Wanted)
+		}
+	}
+	base := reconcile.Without(all, c.masked)
 	local := reconcile.Without(c.local, c.masked)
 	var accepted []memory.Path
 	if st.Halt != nil && st.Halt.Accepted {
@@ -211,7 +221,7 @@ func (c *cycle) brake(first bool) (halt bool, why string, missing []memory.Path)
 	if st.Halt != nil && !st.Halt.Accepted {
 		// What was missing and cannot be seen now is not back.
 		for _, p := range st.Halt.Missing {
-			if _, agreed := c.base[p]; agreed && c.masked(p) {
+			if _, agreed := all[p]; agreed && c.masked(p) {
 				missing = append(missing, p)
 			}
 		}
@@ -234,8 +244,15 @@ func (c *cycle) brake(first bool) (halt bool, why string, missing []memory.Path)
 func (c *cycle) halt(ctx context.Context, why string, missing []memory.Path) error {
 	c.result.Phase = PhaseHalted
 	old := c.s.state.Halt
-	if old != nil && !old.Accepted && old.Reason == why && slices.Equal(old.Missing, missing) {
-		return nil
+	if old != nil && !old.Accepted {
+		// Whatever was missing once stays on the list: if it was written anew since,
+		// that is no edit of what had been there.
+		missing = append(slices.Clone(missing), old.Missing...)
+		slices.Sort(missing)
+		missing = slices.Compact(missing)
+		if old.Reason == why && slices.Equal(old.Missing, missing) {
+			return nil
+		}
 	}
 	return c.s.save(ctx, Update{SetHalt: &Halt{Reason: why, Missing: missing, Of: len(c.base), Time: c.now}})
 }

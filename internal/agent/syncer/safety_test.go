@@ -119,6 +119,34 @@ func TestResume(t *testing.T) {
 	}
 }
 
+// An agent that finds an empty directory and begins a new index must not take the
+// team's entries away, whoever ends the halt.
+func TestIndexWrittenAnewDuringHalt(t *testing.T) {
+	for _, resume := range []bool{true, false} {
+		w := newWorld(t)
+		a, b := w.machine("a"), w.machine("b")
+		a.save("MEMORY.md", "- [X](project_x.md) — x\n")
+		a.save("project_x.md", "x\n")
+		w.settle(a, b)
+		deleteAll(a, 0)
+		a.sync()
+		a.save("MEMORY.md", "- [N](project_n.md) — n\n")
+		a.save("project_n.md", "n\n")
+		a.sync()
+		if resume {
+			if err := a.s.Resume(t.Context(), syncer.Restore); err != nil {
+				t.Fatal(err)
+			}
+		} else {
+			a.save("project_x.md", "x\n")
+		}
+		w.settle(a, b)
+		want := files{"MEMORY.md": "- [N](project_n.md) — n\n- [X](project_x.md) — x\n", "project_x.md": "x\n", "project_n.md": "n\n"}
+		w.want(want)
+		a.want(want)
+	}
+}
+
 // A status command makes no root; the first cycle of a new link does.
 func TestFirstCycleMakesTheRoot(t *testing.T) {
 	w := newWorld(t)
