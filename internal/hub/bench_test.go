@@ -147,7 +147,7 @@ func (s *bareStreams) WatchMemories(_ *memsvcv1.WatchMemoriesRequest, out grpc.S
 
 // readers opens watchers on conns and returns a function that waits until each has
 // seen n more commits.
-func readers(b *testing.B, ctx context.Context, conns []*grpc.ClientConn, watchers int) func(n int) {
+func readers(ctx context.Context, b *testing.B, conns []*grpc.ClientConn, watchers int) func(n int) {
 	b.Helper()
 	counts := make([]chan struct{}, watchers)
 	for i := range watchers {
@@ -218,7 +218,7 @@ func BenchmarkWatchFanout(b *testing.B) {
 	}
 
 	before := heap()
-	wait := readers(b, ctx, conns, watchers)
+	wait := readers(ctx, b, conns, watchers)
 	perWatcher := float64(heap()-before) / watchers
 	var ours, bare []float64
 	for b.Loop() {
@@ -261,7 +261,7 @@ func bareRate(b *testing.B, msg *memsvcv1.WatchMemoriesResponse, watchers, conne
 			b.Fatal(err)
 		}
 	}
-	wait := readers(b, ctx, conns, watchers)
+	wait := readers(ctx, b, conns, watchers)
 	begin := time.Now()
 	close(s.start)
 	wait(n)

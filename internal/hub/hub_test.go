@@ -483,6 +483,14 @@ func (c caller) watch(t testing.TB, projects ...*memsvcv1.WatchedProject) *watch
 	if err != nil {
 		t.Fatal(err)
 	}
+	begin := map[memory.ProjectKey]memory.Revision{}
+	for _, p := range projects {
+		key, err := memory.ParseProjectKey(p.GetProject())
+		if err != nil {
+			t.Fatal(err)
+		}
+		begin[key] = memory.Revision(p.GetCursor().GetRevision())
+	}
 	w := &watcher{stream: stream}
 	if _, err := stream.Header(); err != nil {
 		t.Fatal(err)
@@ -494,7 +502,35 @@ func (c caller) watch(t testing.TB, projects ...*memsvcv1.WatchedProject) *watch
 	if m.GetBookmark() == nil {
 		t.Fatalf("first event %v, want a bookmark", m)
 	}
+	key, err := memory.ParseProjectKey(m.GetProject())
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin[key] = memory.Revision(m.GetBookmark().GetRevision()) // of a start at the head
+	w.check = changefeedtest.New(begin, time.Now())
+	w.judge(t, m)
 	return w
+}
+
+// judge holds every event against the promises of a watch.
+func (w *watcher) judge(t testing.TB, m *memsvcv1.WatchMemoriesResponse) {
+	t.Helper()
+	if w.check == nil {
+		return
+	}
+	key, err := memory.ParseProjectKey(m.GetProject())
+	if err != nil {
+		t.Fatal(err)
+	}
+	switch {
+	case m.GetCommit() != nil:
+		err = w.check.Commit(key, memory.Revision(m.GetCommit().GetRevision()), memory.CommitID(m.GetCommit().GetCommitId()), len(m.GetCommit().GetChanges()), time.Now())
+	case m.GetBookmark() != nil:
+		err = w.check.Bookmark(key, memory.Revision(m.GetBookmark().GetRevision()), time.Now())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func (w *watcher) next(t testing.TB, want func(*memsvcv1.WatchMemoriesResponse) bool) *memsvcv1.WatchMemoriesResponse {
@@ -507,6 +543,7 @@ func (w *watcher) next(t testing.TB, want func(*memsvcv1.WatchMemoriesResponse) 
 		if m.GetSendTime() == nil {
 			t.Fatalf("event without send time: %v", m)
 		}
+		w.judge(t, m)
 		if want(m) {
 			return m
 		}

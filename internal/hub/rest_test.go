@@ -170,8 +170,8 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
-// restWatch opens a watch over REST and returns its lines.
-func restWatch(t *testing.T, h *hubtest.Hub, token, query string, headers map[string]string) (*http.Response, *bufio.Reader) {
+// restWatch opens a watch over REST and returns its content type and lines.
+func restWatch(t *testing.T, h *hubtest.Hub, token, query string, headers map[string]string) (kind string, lines *bufio.Reader) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	t.Cleanup(cancel)
@@ -191,7 +191,7 @@ func restWatch(t *testing.T, h *hubtest.Hub, token, query string, headers map[st
 	if res.StatusCode != http.StatusOK {
 		t.Fatalf("watch: %s", res.Status)
 	}
-	return res, bufio.NewReader(res.Body)
+	return res.Header.Get("Content-Type"), bufio.NewReader(res.Body)
 }
 
 func line(t *testing.T, r *bufio.Reader) string {
@@ -209,8 +209,8 @@ func TestRESTWatchNDJSON(t *testing.T) {
 	token := h.Token("acme", "app", "writer")
 	c := as(t, h, token)
 	c.mustCommit(t, put("a.md", "one"))
-	res, r := restWatch(t, h, token, "?afterRevision=0", nil)
-	if got := res.Header.Get("Content-Type"); got != "application/x-ndjson" {
+	kind, r := restWatch(t, h, token, "?afterRevision=0", nil)
+	if got := kind; got != "application/x-ndjson" {
 		t.Errorf("content type %s", got)
 	}
 	next := func() (commit int) {
@@ -288,8 +288,8 @@ func TestRESTWatchSSE(t *testing.T) {
 		}
 		return ids
 	}
-	res, r := restWatch(t, h, token, "?afterRevision=0", sse)
-	if got := res.Header.Get("Content-Type"); got != "text/event-stream" {
+	kind, r := restWatch(t, h, token, "?afterRevision=0", sse)
+	if got := kind; got != "text/event-stream" {
 		t.Errorf("content type %s", got)
 	}
 	if d := cmp.Diff([]string{"1", "2"}, commits(r, 2)); d != "" {
