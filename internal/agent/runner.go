@@ -21,10 +21,13 @@ import (
 // The pauses of a link that failed. A passing failure is tried again soon and then
 // seldomer; one that stays is probed, since somebody may have put it right.
 const (
-	minRetry  = 200 * time.Millisecond
-	maxRetry  = 30 * time.Second
-	reprobe   = 5 * time.Minute
-	tokenPoll = 2 * time.Second
+	minRetry = 200 * time.Millisecond
+	maxRetry = 30 * time.Second
+	// localRetry bounds the pause of a failing link whose directory moves. What moves
+	// may be the failing cycle itself, where it makes a directory and cannot fill it.
+	localRetry = 2 * time.Second
+	reprobe    = 5 * time.Minute
+	tokenPoll  = 2 * time.Second
 	// finishWithin bounds how long a shutdown waits for the cycle under way.
 	finishWithin = 3 * time.Second
 )
@@ -159,6 +162,11 @@ func (r *runner) step(ctx context.Context, why wakeReason, timed bool) (next tim
 			if !timed || r.now().Sub(r.problemTime()) < reprobe {
 				return tokenPoll, false
 			}
+		}
+	case why == wakeLocal && !timed && r.failures > 0:
+		wait := min(minRetry<<min(r.failures, 20), localRetry)
+		if left := wait - r.now().Sub(r.problemTime()); left > 0 {
+			return left, false
 		}
 	}
 	return r.cycle(ctx), true

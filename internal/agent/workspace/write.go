@@ -152,17 +152,19 @@ func putNew(dir *os.Root, tmp, name string) error {
 	return dir.Rename(tmp, name)
 }
 
-// writeTemp writes a durable temporary file into dir and returns its name.
+// writeTemp writes a durable temporary file into dir and returns its name. Its errors
+// do not tell that name, which is another one each time: the same trouble reads the same.
 func writeTemp(dir *os.Root, content []byte, modTime time.Time, mode fs.FileMode) (_ string, err error) {
 	name := newTempName()
 	f, err := dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
-		return "", err
+		return "", besideError(err)
 	}
 	defer func() {
 		if err != nil {
 			_ = f.Close()
 			_ = dir.Remove(name)
+			err = besideError(err)
 		}
 	}()
 	if _, err = f.Write(content); err != nil {
@@ -180,6 +182,15 @@ func writeTemp(dir *os.Root, content []byte, modTime time.Time, mode fs.FileMode
 		return "", err
 	}
 	return name, nil
+}
+
+// besideError is the cause of err without the name of a temporary file.
+func besideError(err error) error {
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		err = at.Err
+	}
+	return fmt.Errorf("a temporary file beside it: %w", err)
 }
 
 // setModTime gives a file that already holds the text the author's time.
