@@ -124,15 +124,25 @@ func (p *process) running() bool {
 // call runs a program to its end.
 func call(t *testing.T, program string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	cmd := command(ctx, program, args...)
+	return finish(t, command(t.Context(), program, args...))
+}
+
+// finish runs a prepared program to its end.
+func finish(t *testing.T, cmd *exec.Cmd) (stdout, stderr string, code int) {
+	t.Helper()
 	var out, errOut bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errOut
-	err := cmd.Run()
+	if err := cmd.Start(); err != nil {
+		t.Fatalf("start %v: %v", cmd.Args, err)
+	}
+	late := time.AfterFunc(patience, func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
+	err := cmd.Wait()
+	if !late.Stop() {
+		t.Fatalf("%v did not end within %v: %s", cmd.Args, patience, &errOut)
+	}
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
-		t.Fatalf("%s %s: %v", program, strings.Join(args, " "), err)
+		t.Fatalf("%v: %v", cmd.Args, err)
 	}
 	return out.String(), errOut.String(), cmd.ProcessState.ExitCode()
 }

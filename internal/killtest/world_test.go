@@ -11,10 +11,12 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -214,7 +216,7 @@ func (m *machine) link() []string {
 // start starts the agent.
 func (m *machine) start() *process {
 	m.t.Helper()
-	p := launch(m.t, m.name+"'s agent", command(context.Background(), "memsync-agent", append([]string{"run"}, m.link()...)...))
+	p := launch(m.t, m.name+"'s agent", m.as(context.Background(), append([]string{"run"}, m.link()...)...))
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.p = p
@@ -229,6 +231,20 @@ func (m *machine) process() *process {
 
 // kill ends the agent as kill -9 does.
 func (m *machine) kill() { m.process().kill() }
+
+// as makes a program run as the machine's user.
+func (m *machine) as(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := command(ctx, "memsync-agent", args...)
+	if m.uid != 0 {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(m.uid), Gid: uint32(m.uid)}
+	}
+	for i, kv := range cmd.Env {
+		if strings.HasPrefix(kv, "HOME=") {
+			cmd.Env[i] = "HOME=" + m.state
+		}
+	}
+	return cmd
+}
 
 // status is what `status --json` says, as far as these tests look at it.
 type status struct {
@@ -264,7 +280,7 @@ type status struct {
 // status asks the agent how it is.
 func (m *machine) status(more ...string) status {
 	m.t.Helper()
-	out, errOut, code := call(m.t, "memsync-agent", append([]string{"status", "--state-dir", m.state, "--json"}, more...)...)
+	out, errOut, code := finish(m.t, m.as(m.t.Context(), append([]string{"status", "--state-dir", m.state, "--json"}, more...)...))
 	var st status
 	if err := json.Unmarshal([]byte(out), &st); err != nil {
 		m.t.Fatalf("status of %s: code %d, %v: %s", m.name, code, err, errOut)
