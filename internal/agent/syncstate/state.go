@@ -288,6 +288,9 @@ func (s *State) Text(_ context.Context, etag memory.ETag) ([]byte, error) {
 		return nil, ErrClosed
 	}
 	at, ok := s.texts[etag]
+	if !ok && etag == memory.ETagOf(nil) {
+		return []byte{}, nil // there is nothing to keep of it
+	}
 	if !ok {
 		return nil, fmt.Errorf("text %.12s: %w", etag, syncer.ErrNoText)
 	}

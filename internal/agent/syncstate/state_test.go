@@ -40,6 +40,9 @@ func TestFreshThenSaved(t *testing.T) {
 	if _, err := s.Text(t.Context(), etag("never")); !errors.Is(err, syncer.ErrNoText) {
 		t.Errorf("an unknown text: %v", err)
 	}
+	if b, err := s.Text(t.Context(), etag("")); err != nil || len(b) != 0 {
+		t.Errorf("the empty text: %q, %v", b, err)
+	}
 	// The same after a rewrite.
 	must(t, s.rewrite())
 	must(t, s.Close())
