@@ -81,18 +81,26 @@ func (s *Syncer) Resume(ctx context.Context, mode ResumeMode) error {
 // brought back something old; taken for an edit, an index of one line would take all
 // other lines from the team. Without a baseline both texts meet as equals.
 func (s *Syncer) distrust(u *Update, missing []memory.Path, snap Snapshot) {
+	keep := func(p memory.Path, e memory.ETag) {
+		// A hub that was restored meanwhile may not have it any more.
+		u.PutTrash = append(u.PutTrash, Trashed{ID: textID(string(p), string(e)), Path: p, ETag: e,
+			Reason: "missing, and written anew since", Time: s.ports.Clock()})
+	}
 	for _, p := range missing {
-		b, known := s.state.Baseline[p]
 		f, here := snap.Files[p]
-		if !known || !here || f.ETag == b.Local {
+		if !here {
 			continue
 		}
-		// A hub that was restored meanwhile may not have it any more.
-		u.PutTrash = append(u.PutTrash, Trashed{ID: textID(string(p), string(b.Text)), Path: p, ETag: b.Text,
-			Reason: "missing, and written anew since", Time: s.ports.Clock()})
-		u.DropBaseline = append(u.DropBaseline, p)
-		if _, ahead := s.state.Ahead[p]; !ahead && b.Hub != "" {
-			u.PutAhead = append(u.PutAhead, Ahead{Path: p, ETag: b.Hub, Revision: b.HubRevision})
+		if i, sent := s.state.Intents[p]; sent && i.ToHub && f.ETag != i.Wanted {
+			keep(p, i.Base)
+			u.DropIntents = append(u.DropIntents, p)
+		}
+		if b, known := s.state.Baseline[p]; known && f.ETag != b.Local {
+			keep(p, b.Text)
+			u.DropBaseline = append(u.DropBaseline, p)
+			if _, ahead := s.state.Ahead[p]; !ahead && b.Hub != "" {
+				u.PutAhead = append(u.PutAhead, Ahead{Path: p, ETag: b.Hub, Revision: b.HubRevision})
+			}
 		}
 	}
 }

@@ -211,8 +211,7 @@ func (c *cycle) brake(first bool) (halt bool, why string, missing []memory.Path)
 			all[p] = reconcile.Agreed(i.Wanted)
 		}
 	}
-	base := reconcile.Without(all, c.masked)
-	local := reconcile.Without(c.local, c.masked)
+	base, local := seen(c, all), seen(c, c.local)
 	var accepted []memory.Path
 	if st.Halt != nil && st.Halt.Accepted {
 		accepted = st.Halt.Missing
@@ -270,6 +269,14 @@ func planned(e BaseEntry) reconcile.Base {
 	return reconcile.Base{Text: e.Text, Hub: e.Hub, Local: e.Local}
 }
 
+// seen returns a tree less what is out of this cycle's sight. The result may be m itself.
+func seen[M ~map[memory.Path]V, V any](c *cycle, m M) M {
+	if c.snap.Ignored == nil && len(c.snap.Unreadable)+len(c.snap.Refused) == 0 {
+		return m
+	}
+	return reconcile.Without(m, c.masked)
+}
+
 // masked reports whether a path is out of this cycle's sight: unknown or ignored.
 func (c *cycle) masked(p memory.Path) bool { return c.ignored(p) || c.unknown(p) }
 
@@ -289,13 +296,12 @@ func (c *cycle) unknown(p memory.Path) bool {
 
 // plan compares the three trees and pairs renames.
 func (c *cycle) plan(ctx context.Context) []reconcile.Action {
-	remote := make(reconcile.Tree, len(c.remote))
+	all := make(reconcile.Tree, len(c.remote))
 	for p, f := range c.remote {
-		if !c.masked(p) {
-			remote[p] = f.ETag
-		}
+		all[p] = f.ETag
 	}
-	actions := reconcile.Plan(reconcile.Without(c.baseline(), c.masked), reconcile.Without(c.local, c.masked), remote)
+	remote := seen(c, all)
+	actions := reconcile.Plan(seen(c, c.baseline()), seen(c, c.local), remote)
 	actions = c.findMoves(actions)
 	actions = append(actions, c.quietIndexes(actions)...)
 	c.pairHeld(actions)
