@@ -134,6 +134,41 @@ func TestDamagedTextIsNoText(t *testing.T) {
 	}
 }
 
+// What exists nowhere else is carried over from damaged state, if it is whole; nothing
+// that decides about files is.
+func TestConflictsAreSalvaged(t *testing.T) {
+	dir := t.TempDir()
+	s := mustOpen(t, dir)
+	u, texts := full()
+	mustApply(t, s, u)
+	lost := syncer.Conflict{ID: "lost", Local: etag("damaged text")}
+	mustApply(t, s, syncer.Update{Texts: [][]byte{[]byte("damaged text")}, PutConflicts: []syncer.Conflict{lost}})
+	mustApply(t, s, syncer.Update{Texts: [][]byte{[]byte("late")}, PutConflicts: []syncer.Conflict{{ID: "late", Local: etag("late")}}})
+	must(t, s.Close())
+	b := bytes.Replace(readJournal(t, dir), []byte("damaged text"), []byte("damaged test"), 1)
+	must(t, os.WriteFile(journalPath(dir), b, 0o600))
+
+	want := syncer.NewLinkState()
+	want.Apply(syncer.Update{PutConflicts: append(u.PutConflicts, syncer.Conflict{ID: "late", Local: etag("late")}), PutTrash: u.PutTrash, AddNotes: u.AddNotes})
+	want.Fresh = true
+	texts[etag("late")] = "late"
+	ro, err := OpenReadOnly(dir, link, Options{})
+	must(t, err)
+	check(t, ro, want, texts)
+	must(t, ro.Close())
+	s = mustOpen(t, dir)
+	if r := s.Report(); r.Salvaged != 3 || r.Aside == "" {
+		t.Errorf("%+v", r)
+	}
+	check(t, s, want, texts)
+	must(t, s.Close())
+	s = mustOpen(t, dir)
+	check(t, s, want, texts)
+	if r := s.Report(); r.Damage != "" {
+		t.Errorf("%+v", r)
+	}
+}
+
 // One link's damage stops no other, and only so many damaged copies are kept.
 func TestDamageIsContained(t *testing.T) {
 	dir := t.TempDir()

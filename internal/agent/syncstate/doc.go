@@ -11,8 +11,10 @@
 // Every record carries checksums, and how much of the file was known to be durable
 // when it was written. That tells a torn tail, which nobody was promised and which is
 // cut, from damage to what was promised: then nothing of the state is trusted, the
-// directory's files are put aside under damaged-…, and the link starts over as Fresh,
-// which costs a full comparison and loses no text of the workspace or the hub.
+// journal is put aside under damaged-…, and the link starts over as Fresh, which costs
+// a full comparison and loses no text of the workspace or the hub. The texts of
+// conflicts and trash, which exist nowhere else and prove themselves by their etags,
+// are carried over.
 //
 // Texts are not kept in memory. A reader may open the state while the daemon writes
 // it; it sees some whole earlier state.

@@ -1,7 +1,6 @@
 package syncstate
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -97,33 +96,14 @@ func (j *journal) apply(d *decoder, h header, meta []byte) error {
 // known to be durable. Then the record at at was promised to somebody and is damaged;
 // else it is the torn tail of writes that nobody was told of.
 func promisedBehind(f diskFile, at, size int64) (bool, error) {
-	var magic [4]byte
-	binary.LittleEndian.PutUint32(magic[:], recordMagic)
-	buf := make([]byte, 64<<10)
-	for broken := at; at < size; {
-		n := min(int64(len(buf)), size-at)
-		if _, err := f.ReadAt(buf[:n], at); err != nil {
-			if errors.Is(readError(err), errBroken) {
-				return false, nil
-			}
-			return false, readError(err)
+	for next := nextMagic(f, at, size); next >= 0; next = nextMagic(f, next+1, size) {
+		h, _, err := readRecord(f, next, size)
+		if err != nil && !errors.Is(err, errBroken) {
+			return false, err
 		}
-		for i := int64(0); i+4 <= n; i++ {
-			if [4]byte(buf[i:i+4]) != magic {
-				continue
-			}
-			h, _, err := readRecord(f, at+i, size)
-			if err != nil && !errors.Is(err, errBroken) {
-				return false, err
-			}
-			if err == nil && h.durable > broken {
-				return true, nil
-			}
+		if err == nil && h.durable > at {
+			return true, nil
 		}
-		if n < 4 {
-			break
-		}
-		at += n - 3
 	}
 	return false, nil
 }

@@ -57,6 +57,8 @@ type Report struct {
 	CutBytes int64
 	// Damage says why the state that was there cannot be trusted; "" = it can.
 	Damage string
+	// Salvaged is how many conflicts and trashed texts were found in damaged state.
+	Salvaged int
 	// Aside is where the damaged files were put; "" when they are where they were.
 	Aside string
 }
@@ -179,6 +181,9 @@ func (s *State) openToWrite(stateDir string) error {
 		if err := s.putAside(); err != nil {
 			return err
 		}
+		if err := s.rewrite(); err != nil {
+			return err
+		}
 	}
 	if s.report.CutBytes > 0 {
 		if err := s.file.Truncate(s.size); err != nil {
@@ -216,7 +221,13 @@ func (s *State) read() error {
 	var bad *damage
 	if errors.As(err, &bad) {
 		s.report.Damage = bad.Error()
-		return f.Close()
+		if renameNeedsClosed {
+			return f.Close() // it must be put aside, so nothing can be taken from it
+		}
+		j = salvage(f)
+		s.file, s.state, s.texts = f, j.state, j.texts
+		s.report.Salvaged = len(j.state.Conflicts) + len(j.state.Trash)
+		return nil
 	}
 	if err != nil {
 		_ = f.Close()
