@@ -1,3 +1,5 @@
+//go:build unix
+
 package hub_test
 
 import (
@@ -10,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -52,9 +55,21 @@ func benchConns(b *testing.B, h *hubtest.Hub, n int) []*grpc.ClientConn {
 	return conns
 }
 
-// rate runs do from n goroutines until d has passed and returns calls a second.
-func rate(b *testing.B, n int, d time.Duration, do func(worker, i int) error) float64 {
+// cpu returns what the process has used of the processors: both ends of every call.
+func cpu(b *testing.B) time.Duration {
 	b.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// rate runs do from n goroutines until d has passed and returns calls a second, and
+// the microseconds of processor that one took.
+func rate(b *testing.B, n int, d time.Duration, do func(worker, i int) error) (perSecond, cpuMicros float64) {
+	b.Helper()
+	used := cpu(b)
 	var calls atomic.Int64
 	var wg sync.WaitGroup
 	begin := time.Now()
@@ -70,7 +85,8 @@ func rate(b *testing.B, n int, d time.Duration, do func(worker, i int) error) fl
 		})
 	}
 	wg.Wait()
-	return float64(calls.Load()) / time.Since(begin).Seconds()
+	n64 := float64(calls.Load())
+	return n64 / time.Since(begin).Seconds(), float64((cpu(b) - used).Microseconds()) / n64
 }
 
 func median(v []float64) float64 {
@@ -107,12 +123,15 @@ func BenchmarkCommitRPC(b *testing.B) {
 	}
 	rate(b, writers, 500*time.Millisecond, commit) // projects, the guard's rules, connections
 	rate(b, writers, 200*time.Millisecond, empty)
-	var commits, empties, alone []float64
+	var commits, commitCPU, empties, emptyCPU, alone []float64
 	for b.Loop() {
 		for range 5 {
-			commits = append(commits, rate(b, writers, 700*time.Millisecond, commit))
-			empties = append(empties, rate(b, writers, 300*time.Millisecond, empty))
-			alone = append(alone, rate(b, 1, 200*time.Millisecond, commit))
+			r, u := rate(b, writers, 700*time.Millisecond, commit)
+			commits, commitCPU = append(commits, r), append(commitCPU, u)
+			r, u = rate(b, writers, 300*time.Millisecond, empty)
+			empties, emptyCPU = append(empties, r), append(emptyCPU, u)
+			r, _ = rate(b, 1, 200*time.Millisecond, commit)
+			alone = append(alone, r)
 		}
 	}
 	c, e := median(commits), median(empties)
@@ -121,6 +140,8 @@ func BenchmarkCommitRPC(b *testing.B) {
 	b.ReportMetric(e, "empty/s")
 	b.ReportMetric(100*c/e, "%_of_empty")
 	b.ReportMetric(1e6/median(alone), "µs/commit_alone")
+	b.ReportMetric(median(commitCPU), "cpu-µs/commit")
+	b.ReportMetric(median(emptyCPU), "cpu-µs/empty")
 }
 
 // bareStreams is a gRPC server that does nothing but stream the same bytes.
