@@ -124,9 +124,10 @@ func (s *Syncer) bringBack(ctx context.Context, missing []memory.Path, u *Update
 			err = s.ports.Local.Write(ctx, p, text, time.Time{}, "")
 		}
 		switch {
-		case err == nil, errors.Is(err, ErrLocalChanged): // it is back by itself
+		case err == nil: // also when it was back by itself
 			continue
-		case errors.Is(err, ErrLocalBlocked):
+		case errors.Is(err, ErrLocalChanged), errors.Is(err, ErrLocalBlocked):
+			// Something else is there, perhaps unseen by the scan. See distrust.
 			u.Texts = append(u.Texts, text)
 			e := memory.ETagOf(text)
 			u.PutTrash = append(u.PutTrash, Trashed{ID: textID(string(p), string(e)), Path: p, ETag: e,
