@@ -151,6 +151,22 @@ func (r *remote) checkedHead() bool {
 	return r.live && r.hasChecked && r.furthest().Revision >= r.checked
 }
 
+// onlyOwn reports whether the stream has delivered commits after the cursor, and none
+// but our own.
+func (r *remote) onlyOwn(cursor memory.Cursor) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.live || !r.hasChecked || r.at.Epoch != cursor.Epoch || r.at.Revision <= cursor.Revision {
+		return false
+	}
+	for rev := cursor.Revision + 1; rev <= r.at.Revision; rev++ {
+		if !r.own[rev] {
+			return false
+		}
+	}
+	return true
+}
+
 // wasStopped reports whether the hub took the project off the stream.
 func (r *remote) wasStopped() bool {
 	r.mu.Lock()

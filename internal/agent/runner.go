@@ -28,6 +28,8 @@ const (
 	localRetry = 2 * time.Second
 	reprobe    = 5 * time.Minute
 	tokenPoll  = 2 * time.Second
+	// ownDelay is how long a link leaves its own commits unread.
+	ownDelay = 100 * time.Millisecond
 	// finishWithin bounds how long a shutdown waits for the cycle under way.
 	finishWithin = 3 * time.Second
 )
@@ -154,6 +156,10 @@ func (r *runner) step(ctx context.Context, why wakeReason, timed bool) (next tim
 	switch {
 	case why == wakeRemote && !r.hasNews():
 		return 0, false
+	case why == wakeRemote && !stopped && r.remote.onlyOwn(r.syncer().Status().Cursor):
+		// Our own commit comes back. To note its revision is no hurry, and the other
+		// machine may want this one's processor and disk just now.
+		return ownDelay, false
 	case stopped && why&(wakeRemote|wakeKick|wakeCause) == 0:
 		// A change on disk does not cure a bad token; the token's file may. What the
 		// stream still delivers, as to a reader who tried to write, is pulled.

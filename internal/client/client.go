@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -181,13 +182,22 @@ func (c *Client) domain(ctx context.Context, err error) error {
 		return &memory.Error{Reason: memory.ReasonUnavailable, Message: fmt.Sprintf("hub %s: no answer in time", c.opts.Addr)}
 	}
 	var e *memory.Error
-	if errors.As(err, &e) && e.Reason == memory.ReasonUnavailable {
+	switch {
+	case !errors.As(err, &e):
+	case e.Reason == memory.ReasonUnavailable:
 		told := *e
 		told.Message = fmt.Sprintf("hub %s cannot be reached: %s", c.opts.Addr, e.Message)
+		return &told
+	case e.Reason == memory.ReasonUnauthenticated && strings.HasPrefix(e.Message, credsFailed):
+		told := *e
+		told.Message = strings.TrimPrefix(e.Message, credsFailed)
 		return &told
 	}
 	return err
 }
+
+// credsFailed is what gRPC says before an error of our own tokenSource.
+const credsFailed = "transport: per-RPC creds failed due to error: "
 
 func (c *Client) short() time.Duration { return c.opts.CallTimeout }
 func (c *Client) long() time.Duration  { return 2 * c.opts.CallTimeout }

@@ -1,0 +1,55 @@
+package e2e
+
+import (
+	"errors"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/memsvc/memsvc/internal/hubtest"
+)
+
+// TestScripts plays the commands as a person types them. Each script has a hub of its
+// own: $HUB is its address, $TOKEN a writer's token file of team acme, $READER a
+// reader's of acme/pay.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: filepath.Join("testdata", "script"),
+		Setup: func(e *testscript.Env) error {
+			h := hubtest.Start(t, hubtest.Options{})
+			e.Setenv("HUB", h.GRPCAddr)
+			e.Setenv("TOKEN", h.TokenFile("acme", "", "writer"))
+			e.Setenv("READER", h.TokenFile("acme", "pay", "reader"))
+			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
+			e.Setenv("XDG_STATE_HOME", filepath.Join(e.WorkDir, "home", "state"))
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": exits,
+		},
+	})
+}
+
+// exits runs a program and checks its exit code: exits CODE PROGRAM ARGS…
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE PROGRAM ARGS…")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	err = ts.Exec(args[1], args[2:]...)
+	var exit *exec.ExitError
+	switch {
+	case errors.As(err, &exit):
+		got = exit.ExitCode()
+	case err != nil:
+		ts.Fatalf("%v", err)
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, want %d", got, want)
+	}
+}
