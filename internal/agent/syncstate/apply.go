@@ -136,19 +136,26 @@ func (s *State) rewrite(wipe ...span) error {
 		_ = s.disk.Remove(path)
 		return err
 	}
-	if s.file != nil {
-		for _, at := range wipe {
-			_, err = s.file.WriteAt(make([]byte, at.size), at.at)
-		}
-		if len(wipe) > 0 {
-			err = errors.Join(err, s.file.Sync())
-		}
-		_ = s.file.Close() // nothing in it counts any more
-	}
+	old := s.file
 	s.file, s.texts, s.size, s.base, s.durable = f, texts, size, size, size
 	s.distrust, s.dirUnsure = false, true
-	if s.disk.SyncDir(s.dir) == nil {
+	if err = s.disk.SyncDir(s.dir); err == nil {
 		s.dirUnsure = false
+	}
+	if old == nil {
+		return nil
+	}
+	if len(wipe) > 0 && err == nil {
+		// Only now: a loss of power could still have brought the old file back.
+		for _, at := range wipe {
+			_, wipeErr := old.WriteAt(make([]byte, at.size), at.at)
+			err = errors.Join(err, wipeErr)
+		}
+		err = errors.Join(err, old.Sync())
+	}
+	_ = old.Close() // nothing in it counts any more
+	if len(wipe) == 0 {
+		return nil // the next update syncs the directory before it promises anything
 	}
 	return err
 }

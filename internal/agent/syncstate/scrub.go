@@ -26,6 +26,38 @@ func (s *State) Scrub(_ context.Context, etags []memory.ETag) (syncer.Update, er
 	return u, nil
 }
 
+// Forget removes the bytes of all texts that the state no longer refers to, now rather
+// than when the file is rewritten for its length. After a redaction that the syncer
+// has worked off this makes the text leave the disk; opening for writing does it too.
+func (s *State) Forget(context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		return ErrClosed
+	case s.readOnly:
+		return ErrReadOnly
+	}
+	if err := s.forget(); err != nil {
+		return fmt.Errorf("forget texts in %s: %w", s.dir, err)
+	}
+	return nil
+}
+
+func (s *State) forget() error {
+	used := s.state.Texts()
+	var wipe []span
+	for e, at := range s.texts {
+		if !used[e] {
+			wipe = append(wipe, at)
+		}
+	}
+	if len(wipe) == 0 {
+		return nil
+	}
+	return s.rewrite(wipe...)
+}
+
 // scrubbing returns the update that takes all mention of etags out.
 func (s *State) scrubbing(etags []memory.ETag) syncer.Update {
 	var u syncer.Update

@@ -203,6 +203,9 @@ func (s *State) openToWrite(stateDir string) error {
 	}
 	s.state.Apply(s.trim())
 	s.state.Fresh = s.report.Fresh || s.report.Damage != "" || s.state.Fresh
+	// What was dropped before the last process ended must not outlive this start. If
+	// it cannot be done, the state is as good as before.
+	_ = s.forget()
 	return nil
 }
 

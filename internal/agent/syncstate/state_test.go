@@ -335,6 +335,34 @@ func TestScrub(t *testing.T) {
 	check(t, mustOpen(t, dir), model, map[memory.ETag]string{etag("harmless"): "harmless"})
 }
 
+// What nothing refers to any more leaves the disk when told, and at the next start.
+func TestForget(t *testing.T) {
+	dir := t.TempDir()
+	const old = "a text that was redacted"
+	s := mustOpen(t, dir)
+	for _, now := range []bool{true, false} {
+		mustApply(t, s, baseline("a.md", old, 1))
+		mustApply(t, s, syncer.Update{Texts: [][]byte{[]byte(old + "!")}, PutConflicts: []syncer.Conflict{{ID: "1", Local: etag(old + "!")}}})
+		mustApply(t, s, baseline("a.md", "new", 2))
+		mustApply(t, s, syncer.Update{DropConflicts: []string{"1"}})
+		if !bytes.Contains(readJournal(t, dir), []byte(old)) {
+			t.Fatal("the test tests nothing")
+		}
+		if now {
+			must(t, s.Forget(t.Context()))
+		} else {
+			must(t, s.Close())
+			s = mustOpen(t, dir)
+		}
+		if bytes.Contains(readJournal(t, dir), []byte(old)) {
+			t.Errorf("now=%v: the text is still there", now)
+		}
+		if got, err := s.Text(t.Context(), etag("new")); err != nil || string(got) != "new" {
+			t.Errorf("%q, %v", got, err)
+		}
+	}
+}
+
 func TestNotesAreBounded(t *testing.T) {
 	s := mustOpen(t, t.TempDir())
 	for i := range syncer.MaxNotes + 10 {
