@@ -178,6 +178,9 @@ func (c *command) open(l Link) (*opened, error) {
 	if err != nil {
 		return nil, errors.Join(err, cl.Close())
 	}
+	if text := foundState(st.Report()); text != "" {
+		fmt.Fprintf(c.Stderr, "%s: %s\n", l.Name(), text)
+	}
 	ws, err := workspace.New(l.Dir, workspace.Options{Now: c.Now})
 	if err != nil {
 		return nil, errors.Join(err, st.Close(), cl.Close())
@@ -226,7 +229,7 @@ func (o *opened) cycles(ctx context.Context) error {
 				return err
 			}
 			continue
-		case err != nil && syncer.Classify(err) == syncer.Transient && failures < 5 && ctx.Err() == nil:
+		case err != nil && syncer.Classify(err) == syncer.Transient && failures < 3 && ctx.Err() == nil:
 			failures++
 			if !pause(ctx, backoff(minRetry, maxRetry, failures)) {
 				return err
