@@ -23,6 +23,9 @@ type editor struct {
 	m   *machine
 	rnd *rand.Rand
 
+	// noDeletes keeps the editor from deleting and renaming.
+	noDeletes bool
+
 	files   map[string]string // as saved last
 	deleted map[string]bool   // every path that it ever deleted or renamed away
 	n       int
@@ -50,6 +53,8 @@ func (e *editor) existing() (string, bool) {
 func (e *editor) step() error {
 	at := func(p string) string { return filepath.Join(e.m.team, filepath.FromSlash(p)) }
 	switch old, any := e.existing(); {
+	case e.noDeletes:
+		return e.save(e.path())
 	case any && e.rnd.IntN(8) == 0:
 		if err := os.Remove(at(old)); err != nil {
 			return err
@@ -72,14 +77,18 @@ func (e *editor) step() error {
 		delete(e.files, old)
 		e.deleted[old] = true
 	default:
-		p := e.path()
-		e.n++
-		text := newText(e.rnd, filepath.Base(p), e.n)
-		if err := save(at(p), text); err != nil {
-			return err
-		}
-		e.files[p] = text
+		return e.save(e.path())
 	}
+	return nil
+}
+
+func (e *editor) save(p string) error {
+	e.n++
+	text := newText(e.rnd, filepath.Base(p), e.n)
+	if err := save(filepath.Join(e.m.team, filepath.FromSlash(p)), text); err != nil {
+		return err
+	}
+	e.files[p] = text
 	return nil
 }
 
