@@ -135,7 +135,7 @@ func (w *writer) commit(batch []*request) {
 		}
 		return
 	}
-	if len(batch) >= 1 {
+	if len(batch) == 1 {
 		batch[0].done <- err
 		return
 	}
