@@ -27,7 +27,7 @@ func httpStatus(st *status.Status) int {
 		return http.StatusRequestEntityTooLarge
 	case memory.ReasonRevisionCompacted:
 		return http.StatusGone
-	case memory.ReasonEpochChanged:
+	case memory.ReasonEpochChanged, memory.ReasonPathCollision, memory.ReasonRequestIDReused:
 		return http.StatusConflict
 	}
 	return runtime.HTTPStatusFromCode(st.Code())
