@@ -561,7 +561,7 @@ func TestReaderOnlyPullsAll(t *testing.T) {
 		t.Error(err)
 	}
 	w.hub.Put("project_x.md", "y\n")
-	a.syncErr()
+	_ = a.syncErr()
 	a.want(files{"mine.md": "mine\n", "project_x.md": "y\n"})
 }
 

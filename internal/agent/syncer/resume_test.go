@@ -43,7 +43,7 @@ func TestPullKilledBeforeItWasSaved(t *testing.T) {
 				}
 				return nil
 			}
-			a.syncErr()
+			_ = a.syncErr()
 			a.Disk.Hook = nil
 		}
 		killed := errors.New("killed")

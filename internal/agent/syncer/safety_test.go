@@ -340,7 +340,7 @@ func TestLostAnswerAndEdit(t *testing.T) {
 		return nil
 	}
 	a.save("project_x.md", "two\n")
-	a.syncErr()
+	_ = a.syncErr()
 	a.remote.Hook = nil
 	a.restart()
 	a.save("project_x.md", "three\n")

@@ -1,0 +1,154 @@
+package syncer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/memsvc/memsvc/internal/agent/reconcile"
+	"github.com/memsvc/memsvc/internal/memory"
+)
+
+// recover compares everything with a hub whose history is another one. The hub is
+// asked anew how far back it reaches, since it may have been restored once more.
+func (c *cycle) recover(ctx context.Context, r Recovery) error {
+	_, err := c.s.ports.Remote.Head(ctx, r.From)
+	var e *memory.Error
+	switch {
+	case err == nil:
+		// The old history is back. What the baseline learned in between cannot be
+		// told apart from it by revisions, only by texts.
+		r.Rewind = 0
+	case errors.Is(err, memory.ErrEpochChanged) && errors.As(err, &e):
+		r.Rewind = e.RewindRevision
+	default:
+		return &stepError{step: "ask the hub where it stands", err: err}
+	}
+	return c.pullAll(ctx, reasonRewound, r.From, r.Rewind)
+}
+
+type pullReason uint8
+
+const (
+	reasonFresh pullReason = iota
+	reasonCompacted
+	reasonRewound
+)
+
+// pullAll lists everything the hub holds and brings the baseline into a form from
+// which the plan does the right thing.
+func (c *cycle) pullAll(ctx context.Context, why pullReason, from memory.Cursor, rewind memory.Revision) error {
+	listing, err := c.s.ports.Remote.List(ctx, ListOptions{Deleted: true, EarlierETags: why != reasonCompacted})
+	if err != nil {
+		return &stepError{step: "list the project", err: err}
+	}
+	c.full, c.cursor = true, listing.Head
+	c.remote = make(map[memory.Path]remoteFile, len(listing.Memories))
+	facts := make(map[memory.Path]reconcile.Facts, len(listing.Memories))
+	for _, m := range listing.Memories {
+		if _, err := memory.ParsePath(string(m.Path)); err != nil {
+			continue
+		}
+		facts[m.Path] = reconcile.Facts{ETag: m.ETag, Revision: m.Revision, Last: m.LastETag, Earlier: m.EarlierETags}
+		seen := map[memory.ETag]memory.Revision{}
+		for _, e := range append(m.EarlierETags, m.ETag, m.LastETag) {
+			if e != "" {
+				seen[e] = m.Revision
+			}
+		}
+		c.passed[m.Path] = seen
+		if !m.Deleted {
+			c.remote[m.Path] = remoteFile{ETag: m.ETag, Revision: m.Revision, Size: m.Size, ModTime: m.ModTime, Author: m.Author}
+		}
+	}
+	switch why {
+	case reasonFresh:
+		c.adopt(facts)
+	case reasonRewound:
+		c.rebase(facts, from, rewind)
+	case reasonCompacted:
+		c.keepKnown(facts)
+		c.note(Note{Kind: NoteRecovered, Text: "the cursor was older than what the hub keeps; compared in full"})
+	}
+	return nil
+}
+
+// keepKnown readies the baseline for a comparison with a hub that has forgotten what
+// lies between. Tombstones are never forgotten: a path that the hub knows nothing of
+// was never there, whatever our cursor fits, and is offered again instead of deleted.
+func (c *cycle) keepKnown(facts map[memory.Path]reconcile.Facts) {
+	for _, p := range slices.Sorted(maps.Keys(c.base)) {
+		b := c.base[p]
+		f, known := facts[p]
+		if !known {
+			delete(c.base, p)
+			c.note(Note{Kind: NoteReoffered, Path: p, ETag: b.Text})
+			continue
+		}
+		b.HubRevision = 0
+		if f.ETag == b.Hub {
+			b.HubRevision = f.Revision
+		}
+		c.base[p] = b
+	}
+}
+
+// adopt makes a baseline for a machine that has none (ruling 13.5).
+func (c *cycle) adopt(facts map[memory.Path]reconcile.Facts) {
+	local := reconcile.Without(c.local, func(p memory.Path) bool {
+		_, done := c.base[p] // before a crash
+		return done || c.masked(p)
+	})
+	base, stale := reconcile.Adopt(local, facts)
+	for _, p := range stale {
+		c.stale[p] = true
+		b := base[p]
+		c.base[p] = BaseEntry{Text: b.Text, Hub: b.Hub, Local: b.Local}
+	}
+	// Files that are the same on both sides come out of the plan as Agree, which
+	// saves their texts; so nothing is put into the baseline for them here.
+	if len(local) > 0 && len(facts) > 0 {
+		c.note(Note{Kind: NoteRecovered, Text: fmt.Sprintf("no sync state was found; %d local files were compared with the hub", len(local))})
+	}
+}
+
+// rebase brings the baseline over to another history (ruling 13.4).
+func (c *cycle) rebase(facts map[memory.Path]reconcile.Facts, from memory.Cursor, rewind memory.Revision) {
+	at := make(map[memory.Path]memory.Revision, len(c.base))
+	for p, b := range c.base {
+		at[p] = b.HubRevision
+	}
+	was := c.baseline()
+	for _, p := range reconcile.UndoneDeletes(was, c.local, facts, rewind, from.Revision) {
+		if !c.masked(p) {
+			c.note(Note{Kind: NoteDeleteUndone, Path: p, ETag: facts[p].ETag})
+		}
+	}
+	now := reconcile.Rebase(was, at, facts, rewind)
+	for p, b := range was {
+		n, kept := now[p]
+		if (!kept || n != b) && c.local[p] != b.Local && !facts[p].Knew(b.Text) {
+			// Neither side holds the agreed text any more: its last copy is ours.
+			c.todo.PutTrash = append(c.todo.PutTrash, Trashed{ID: textID(string(p), string(b.Text)), Path: p, ETag: b.Text,
+				Reason: "the restored hub had lost it", Time: c.now})
+		}
+		switch {
+		case !kept:
+			delete(c.base, p)
+			c.note(Note{Kind: NoteReoffered, Path: p, ETag: b.Text})
+		case n != b:
+			c.base[p] = BaseEntry{Text: n.Text, Hub: n.Hub, Local: n.Local, HubRevision: facts[p].Revision}
+			c.note(Note{Kind: NoteReoffered, Path: p, ETag: b.Text})
+		default:
+			// Revisions of the other history say nothing in this one.
+			e := c.base[p]
+			e.HubRevision = 0
+			if facts[p].ETag == e.Hub {
+				e.HubRevision = facts[p].Revision
+			}
+			c.base[p] = e
+		}
+	}
+}

@@ -1,0 +1,182 @@
+package syncer
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/memsvc/memsvc/internal/agent/reconcile"
+	"github.com/memsvc/memsvc/internal/memory"
+)
+
+// look scans the workspace and decides whether what it sees may be believed. ok is
+// false when the cycle ends here.
+func (c *cycle) look(ctx context.Context) (ok bool, err error) {
+	s := c.s
+	if c.snap, err = s.ports.Local.Scan(ctx); err != nil {
+		return false, &stepError{step: "scan the workspace", err: err}
+	}
+	first := s.state.Fresh || len(s.state.Baseline) == 0
+	if c.snap.Root == RootMissing && s.state.Fresh {
+		// The first time there is nothing to lose: the directory is made.
+		if err := c.mark(ctx); err != nil {
+			return false, err
+		}
+		if c.snap, err = s.ports.Local.Scan(ctx); err != nil {
+			return false, &stepError{step: "scan the workspace", err: err}
+		}
+	}
+	if c.snap.Root != RootOK {
+		c.result.Phase = PhaseNoRoot
+		return false, nil
+	}
+	for _, p := range c.snap.Unreadable {
+		if p == "" {
+			c.snap.Root, c.snap.Detail = RootUnknown, "the directory cannot be read"
+			c.result.Phase = PhaseNoRoot
+			return false, nil
+		}
+	}
+	c.local = make(reconcile.Tree, len(c.snap.Files))
+	for p, f := range c.snap.Files {
+		c.local[p] = f.ETag
+	}
+	c.base = maps.Clone(s.state.Baseline)
+	if halt, why, missing := c.brake(first); halt {
+		return false, c.halt(ctx, why, missing)
+	}
+	if h := s.state.Halt; h != nil && !h.Accepted {
+		// What was missing is back.
+		u := Update{ClearHalt: true}
+		s.distrust(&u, h.Missing, c.snap)
+		if err := s.save(ctx, u); err != nil {
+			return false, err
+		}
+		c.base = maps.Clone(s.state.Baseline)
+	}
+	if c.snap.Marker == "" || s.state.LinkID == "" {
+		return true, c.mark(ctx)
+	}
+	return true, nil
+}
+
+// mark makes sure that state and workspace carry the same link id.
+func (c *cycle) mark(ctx context.Context) error {
+	s := c.s
+	id := s.state.LinkID
+	if id == "" {
+		// After a lost state the directory still knows which link it belongs to.
+		if id = c.snap.Marker; id == "" {
+			id = s.ports.NewID()
+		}
+		// The id is not saved by itself: an update would end Fresh before the first
+		// comparison is done. It goes out with the first real one.
+		c.todo.LinkID = id
+	}
+	if c.snap.Marker == id {
+		return nil
+	}
+	if err := s.ports.Local.PutMarker(ctx, id); err != nil {
+		return &stepError{step: "write the workspace's marker", err: err}
+	}
+	c.snap.Marker = id
+	return nil
+}
+
+// brake judges whether what is missing looks like an accident (SPEC 3.6).
+func (c *cycle) brake(first bool) (halt bool, why string, missing []memory.Path) {
+	if first {
+		return false, "", nil
+	}
+	st := &c.s.state
+	all := c.baseline()
+	for p, i := range st.Intents {
+		// What may have reached the hub would be deleted there too.
+		if _, agreed := all[p]; !agreed && i.ToHub {
+			all[p] = reconcile.Agreed(i.Wanted)
+		}
+	}
+	base, local := seen(c, all), seen(c, c.local)
+	var accepted []memory.Path
+	if st.Halt != nil && st.Halt.Accepted {
+		accepted = st.Halt.Missing
+	}
+	missing = reconcile.Missing(base, local)
+	if st.Halt != nil && !st.Halt.Accepted {
+		// What was missing and cannot be seen now is not back.
+		for _, p := range st.Halt.Missing {
+			if _, agreed := all[p]; agreed && c.masked(p) {
+				missing = append(missing, p)
+			}
+		}
+		slices.Sort(missing)
+	}
+	left := slices.DeleteFunc(slices.Clone(missing), func(p memory.Path) bool { return slices.Contains(accepted, p) })
+	switch {
+	case c.snap.Marker != "" && c.snap.Marker != st.LinkID:
+		return true, "the directory carries the marker of another link", missing
+	case c.snap.Marker == "" && len(left) > 0:
+		return true, fmt.Sprintf("the directory has lost its marker and %d of %d files", len(left), len(base)), missing
+	case st.Halt != nil && !st.Halt.Accepted && slices.ContainsFunc(missing, func(p memory.Path) bool { return slices.Contains(st.Halt.Missing, p) }):
+		// A directory that comes back bit by bit is not back before all of it is.
+		return true, st.Halt.Reason, missing
+	}
+	halt, why = reconcile.Brake(base, local, accepted)
+	return halt, why, missing
+}
+
+func (c *cycle) halt(ctx context.Context, why string, missing []memory.Path) error {
+	c.result.Phase = PhaseHalted
+	old := c.s.state.Halt
+	if old != nil && !old.Accepted {
+		// Whatever was missing once stays on the list: if it was written anew since,
+		// that is no edit of what had been there.
+		missing = append(slices.Clone(missing), old.Missing...)
+		slices.Sort(missing)
+		missing = slices.Compact(missing)
+		if old.Reason == why && slices.Equal(old.Missing, missing) {
+			return nil
+		}
+	}
+	return c.s.save(ctx, Update{SetHalt: &Halt{Reason: why, Missing: missing, Of: len(c.base), Time: c.now}})
+}
+
+// baseline returns the planner's view of c.base.
+func (c *cycle) baseline() reconcile.Baseline {
+	b := make(reconcile.Baseline, len(c.base))
+	for p, e := range c.base {
+		b[p] = planned(e)
+	}
+	return b
+}
+
+func planned(e BaseEntry) reconcile.Base {
+	return reconcile.Base{Text: e.Text, Hub: e.Hub, Local: e.Local}
+}
+
+// seen returns a tree less what is out of this cycle's sight. The result may be m itself.
+func seen[M ~map[memory.Path]V, V any](c *cycle, m M) M {
+	if c.snap.Ignored == nil && len(c.snap.Unreadable)+len(c.snap.Refused) == 0 {
+		return m
+	}
+	return reconcile.Without(m, c.masked)
+}
+
+// masked reports whether a path is out of this cycle's sight: unknown or ignored.
+func (c *cycle) masked(p memory.Path) bool { return c.ignored(p) || c.unknown(p) }
+
+func (c *cycle) ignored(p memory.Path) bool { return c.snap.Ignored != nil && c.snap.Ignored(p) }
+
+// unknown reports whether p lies at or below something that could not be looked at,
+// or that stands there under a name or of a kind that is refused.
+func (c *cycle) unknown(p memory.Path) bool {
+	below := func(top memory.Path) bool {
+		return top == p || strings.HasPrefix(string(p), string(top)+"/")
+	}
+	if slices.ContainsFunc(c.snap.Unreadable, below) {
+		return true
+	}
+	return slices.ContainsFunc(c.snap.Refused, func(r Refusal) bool { return r.Path != "" && below(r.Path) })
+}
