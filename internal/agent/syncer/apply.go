@@ -58,15 +58,18 @@ func (c *cycle) applyAll(ctx context.Context, actions []reconcile.Action) error 
 // apply carries out one action. Its error ends the cycle; trouble with one file does not.
 func (c *cycle) apply(ctx context.Context, a reconcile.Action) error {
 	p := a.Path
-	if a.EditKept {
-		c.note(Note{Kind: NoteEditKept, Path: p})
-	}
 	switch a.Kind {
 	case reconcile.Agree:
 		return c.agree(ctx, a)
 	case reconcile.Forget:
 		c.dropBase(p)
 	case reconcile.Push, reconcile.PushDelete:
+		if a.EditKept {
+			// The file is a new one from here on, also if it is held back.
+			c.note(Note{Kind: NoteEditKept, Path: p})
+			c.dropBase(p)
+			a.Base = reconcile.Base{}
+		}
 		c.outs = append(c.outs, out{Action: a})
 	case reconcile.PullDelete:
 		return c.removeFile(ctx, a)
@@ -151,6 +154,9 @@ func (c *cycle) putFile(ctx context.Context, a reconcile.Action, content []byte)
 	p := a.Path
 	if ok, err := c.write(ctx, p, content, a.Local); !ok || err != nil {
 		return err
+	}
+	if a.EditKept {
+		c.note(Note{Kind: NoteEditKept, Path: p})
 	}
 	c.result.Pulled++
 	c.flagPulled(p, content)

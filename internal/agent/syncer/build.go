@@ -107,7 +107,7 @@ func (c *cycle) build(ctx context.Context, u unit, others *memory.CollisionIndex
 		return nil, false, nil
 	}
 	c.warn(p, v.Warnings)
-	c.flagShrunk(ctx, put, text)
+	c.flagShrunk(ctx, &put, text)
 	put.text = text
 	put.change = memory.Change{Path: p, Kind: memory.Put, Content: text, Precondition: memory.IfAbsent()}
 	if put.Remote != "" {
@@ -160,8 +160,8 @@ func (c *cycle) outgoingIndex(ctx context.Context, put out, onDisk []byte) (text
 	return nil, false, nil
 }
 
-// flagShrunk notes an edit that took most of a file; it is pushed all the same.
-func (c *cycle) flagShrunk(ctx context.Context, put out, text []byte) {
+// flagShrunk flags an edit that took most of a file; it is pushed all the same.
+func (c *cycle) flagShrunk(ctx context.Context, put *out, text []byte) {
 	if put.Remote == "" || put.merged {
 		return
 	}
@@ -169,7 +169,7 @@ func (c *cycle) flagShrunk(ctx context.Context, put out, text []byte) {
 	if err != nil || len(text)*100 >= len(old)*30 {
 		return
 	}
-	c.note(Note{Kind: NoteShrunk, Path: put.Path, ETag: memory.ETagOf(old)})
+	put.shrunk = memory.ETagOf(old)
 	c.warn(put.Path, []memory.Violation{{Path: string(put.Path), Rule: "shrunk",
 		Message: fmt.Sprintf("the file went from %d to %d bytes in one edit; restore it if that was not meant", len(old), len(text))}})
 }

@@ -259,6 +259,34 @@ func TestRefusedFileStaysAndTheRestGoes(t *testing.T) {
 	}
 }
 
+// A cycle that can do nothing about a held file writes nothing either.
+func TestHeldFileIsAtRest(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.machine("a"), w.machine("b")
+	a.save("project_x.md", "clean\n")
+	a.save("project_y.md", "clean\n")
+	a.save("MEMORY.md", "- [X](project_x.md)\n- [Me](../user_me.md)\n")
+	w.settle(a, b)
+	b.Delete("project_x.md")
+	w.settle(b)
+	a.save("project_x.md", synctest.Secret)
+	a.save("project_y.md", synctest.Secret)
+	w.settle(a)
+	writes := 0
+	a.state.Hook = func(op string, after bool) error {
+		if op == "apply" && !after {
+			writes++
+		}
+		return nil
+	}
+	for range 3 {
+		a.sync()
+	}
+	if writes != 0 {
+		t.Errorf("%d updates of the state in three idle cycles", writes)
+	}
+}
+
 func TestHeldTextNeverEntersTheBaseline(t *testing.T) {
 	w := newWorld(t)
 	a := w.machine("a")

@@ -16,6 +16,7 @@ type out struct {
 	// Filled when the change is built.
 	change memory.Change
 	text   []byte
+	shrunk memory.ETag // the text that lost most of itself; "" = it did not
 }
 
 func (o *out) isDelete() bool { return o.Kind == reconcile.PushDelete }
@@ -160,6 +161,9 @@ func (c *cycle) pushed(ctx context.Context, batch []unit, res CommitResult) erro
 				continue
 			}
 			e := memory.ETagOf(o.text)
+			if o.shrunk != "" {
+				c.note(Note{Kind: NoteShrunk, Path: p, ETag: o.shrunk})
+			}
 			c.remote[p] = remoteFile{ETag: e, Revision: rev, Size: int64(len(o.text)), ModTime: o.change.ModTime}
 			c.setBase(p, BaseEntry{Text: e, Hub: e, Local: o.Local, HubRevision: rev}, o.text)
 			c.todo.DropIntents = append(c.todo.DropIntents, p)
