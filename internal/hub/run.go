@@ -19,6 +19,7 @@ import (
 	"github.com/memsvc/memsvc/internal/hub/rpc"
 	"github.com/memsvc/memsvc/internal/hub/service"
 	"github.com/memsvc/memsvc/internal/hub/store"
+	"github.com/memsvc/memsvc/internal/hub/store/observed"
 	"github.com/memsvc/memsvc/internal/hub/store/sqlite"
 	"github.com/memsvc/memsvc/internal/secretscan"
 	"github.com/memsvc/memsvc/internal/telemetry"
@@ -145,11 +146,13 @@ func (h *Hub) build(cfg Config, deps Deps, now func() time.Time, files *tlsFiles
 	auth := authn.New(tokenDirectory{h.backend}, authn.Options{
 		Now: now, RecheckEvery: deps.AuthRecheck, RatePerSecond: cfg.Rate, Burst: cfg.RateBurst,
 	})
-	h.feed = changefeed.New(h.backend, changefeed.Options{Logger: h.log, BookmarkEvery: deps.Bookmarks})
+	// Durations are the machine's, whatever clock the hub is given.
+	watched := observed.New(h.backend, observed.Options{Registerer: registry, Logger: h.log})
+	h.feed = changefeed.New(watched, changefeed.Options{Logger: h.log, BookmarkEvery: deps.Bookmarks})
 	h.Service = service.New(service.Config{
-		Backend: h.backend, Feed: h.feed, Guard: guard{secretscan.New(secretscan.Options{})},
+		Backend: watched, Feed: h.feed, Guard: guard{secretscan.New(secretscan.Options{})},
 		Observer: newObserver(registry, h.feed), Logger: h.log, Now: now,
-		Archive: archiver{h.backend, now}, MintToken: authn.Mint, Revoked: auth.Revoked, TempDir: cfg.DataDir,
+		Archive: archiver{watched, now}, MintToken: authn.Mint, Revoked: auth.Revoked, TempDir: cfg.DataDir,
 		Limits: service.Limits{
 			Quota:     store.Quota{Files: cfg.MaxProjectFiles, Bytes: cfg.MaxProjectBytes},
 			Retention: cfg.Retention, Watchers: cfg.MaxWatchers,
