@@ -58,6 +58,11 @@ func (r *runCmd) Run(c *command) error {
 		return err
 	}
 	defer func() { _ = lock.Release() }()
+	if len(links) == 1 {
+		if err := isFree(links[0].Dir); err != nil {
+			return err
+		}
+	}
 	debug.SetGCPercent(gcPercent)
 	registry := telemetry.NewRegistry("memsync", buildinfo.Read())
 	d, err := NewDaemon(DaemonOptions{StateDir: string(c.state), Logger: log, Registry: registry, Now: c.Now})
@@ -82,6 +87,18 @@ func (r *runCmd) Run(c *command) error {
 		log.Error("a link does not run", "error", err)
 	}
 	return c.serve(d, server, ops, registry, log, r.linkFlags)
+}
+
+// isFree refuses a directory that another agent keeps in step. Whoever starts a second
+// one by mistake is told at once; one that gets hold of the directory between this look
+// and the first cycle is waited for, as where one of many links is taken.
+func isFree(dir string) error {
+	lock := newRootLock(dir)
+	defer lock.release()
+	if err := lock.hold(); err != nil {
+		return fmt.Errorf("%w; stop it, or link another directory", err)
+	}
+	return nil
 }
 
 // prepare makes a new link's directory and says so.
@@ -177,21 +194,13 @@ func (h handler) handle(ctx context.Context, method string, params json.RawMessa
 		if err := decode(&p); err != nil {
 			return nil, err
 		}
-		r, err := h.d.find(p.Link)
-		if err != nil {
-			return nil, err
-		}
-		return nil, r.act(func() error { return p.do(ctx, r.syncer()) })
+		return nil, h.d.Resume(ctx, p.Link, p.AcceptDeletes)
 	case methodResolve:
 		var p resolveParams
 		if err := decode(&p); err != nil {
 			return nil, err
 		}
-		r, err := h.d.find(p.Link)
-		if err != nil {
-			return nil, err
-		}
-		return nil, r.act(func() error { return p.do(ctx, r.syncer()) })
+		return nil, h.d.Resolve(ctx, p.Link, p.ID, p.How, p.Merged)
 	case methodTexts:
 		var p textsParams
 		if err := decode(&p); err != nil {

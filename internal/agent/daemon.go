@@ -164,15 +164,18 @@ func (d *Daemon) start(l Link) error {
 		return errors.Join(err, st.Close())
 	}
 	log := d.opts.Logger.With("link", l.Name())
+	if text := foundState(st.Report()); text != "" {
+		log.Warn(text)
+	}
 	rem := &remote{c: h.c, key: l.Key()}
+	judge := guard{scanner: d.scanner, policy: h.policy(l.Key().Team)}
 	ports := syncer.Ports{
-		Local: ws, State: st, Remote: rem, Clock: syncer.Clock(d.opts.Now), NewID: uuid.NewString,
-		Guard: guard{scanner: d.scanner, policy: h.policy(l.Key().Team)},
+		Local: ws, State: st, Remote: rem, Clock: syncer.Clock(d.opts.Now), NewID: uuid.NewString, Guard: judge,
 	}
 	build := func() *syncer.Syncer { return syncer.New(ports, syncer.Options{}) }
 	r := &runner{
 		link: l, hub: h, remote: rem, log: log, m: d.m, now: d.opts.Now, build: build, s: build(),
-		watch: w, lock: newRootLock(l.Dir), token: d.state.tokenFileOf(l),
+		watch: w, lock: newRootLock(l.Dir), report: &reporter{c: h.c, key: l.Key(), guard: judge}, token: d.state.tokenFileOf(l),
 		woken: make(chan struct{}, 1), moved: make(chan struct{}),
 	}
 	ctx, cancel := context.WithCancel(d.ctx)
@@ -184,6 +187,20 @@ func (d *Daemon) start(l Link) error {
 	})
 	log.Info("link started", "dir", l.Dir, "hub", l.Hub)
 	return nil
+}
+
+// foundState tells a person what opening a link's state found, if it was not as it
+// had been left; "" otherwise.
+func foundState(r syncstate.Report) string {
+	switch {
+	case r.Damage != "" && r.Aside != "":
+		return fmt.Sprintf("the sync state is damaged (%s) and was put aside to %s; the directory is compared with the hub anew, and nothing is deleted for it", r.Damage, r.Aside)
+	case r.Damage != "":
+		return fmt.Sprintf("the sync state is damaged (%s)", r.Damage)
+	case r.CutBytes > 0:
+		return fmt.Sprintf("the sync state ended in %d bytes of an unfinished step, as after a kill; they were dropped", r.CutBytes)
+	}
+	return ""
 }
 
 // stop ends a link and waits for it; d.mu is held.
@@ -260,6 +277,26 @@ func (d *Daemon) find(id string) (*runner, error) {
 		return run.r, nil
 	}
 	return nil, usage("the running daemon has no such link; restart it, or run 'memsync-agent links'")
+}
+
+// Resolve ends a conflict of a link: how is "ours", "theirs" or "merged".
+func (d *Daemon) Resolve(ctx context.Context, link, idOrPath, how string, merged []byte) error {
+	r, err := d.find(link)
+	if err != nil {
+		return err
+	}
+	p := resolveParams{Link: link, ID: idOrPath, How: how, Merged: merged}
+	return r.act(func() error { return p.do(ctx, r.syncer()) })
+}
+
+// Resume ends a halt of a link: the deletes go out, or the files come back.
+func (d *Daemon) Resume(ctx context.Context, link string, acceptDeletes bool) error {
+	r, err := d.find(link)
+	if err != nil {
+		return err
+	}
+	p := resumeParams{Link: link, AcceptDeletes: acceptDeletes}
+	return r.act(func() error { return p.do(ctx, r.syncer()) })
 }
 
 // Settle waits until every link has looked at its directory and nothing more will
