@@ -187,6 +187,8 @@ func (h *hub) turned(ev client.Event) {
 	h.up, h.err = up, ev.Err
 	h.mu.Unlock()
 	switch {
+	case up && !first:
+		return // the stream was made anew for another set of projects
 	case up:
 		h.log.Info("connected")
 	case first || !told:

@@ -55,6 +55,7 @@ type runner struct {
 	build  func() *syncer.Syncer // a syncer on this link's ports
 	watch  *watcher.Watch
 	lock   *rootLock
+	report *reporter
 	token  string // file
 
 	pending atomic.Uint32
@@ -241,6 +242,11 @@ func (r *runner) cycle(ctx context.Context) time.Duration {
 		return backoff(minRetry, maxRetry, r.failures)
 	}
 	r.failures, r.created = 0, false
+	if len(st.Conflicts) > 0 || len(r.report.open) > 0 {
+		if err := r.report.round(ctx, r.syncer(), st.Conflicts); err != nil {
+			r.log.Debug("conflicts are not all known to the hub", "error", err)
+		}
+	}
 	switch {
 	case res.Again > 0:
 		r.waits = 0

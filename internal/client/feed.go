@@ -131,6 +131,10 @@ func (f *Feed) Status() (up bool, lastErr error) {
 	return f.up, f.lastErr
 }
 
+// gather is how long a feed waits for further changes of its set before it makes a
+// new stream.
+const gather = 20 * time.Millisecond
+
 // errSetChanged ends a stream whose projects are not the wanted ones any more.
 var errSetChanged = errors.New("the set of projects changed")
 
@@ -156,6 +160,8 @@ func (f *Feed) Run(ctx context.Context) error {
 			pause = f.c.opts.MinBackoff
 		}
 		if errors.Is(err, errSetChanged) {
+			// Changes of the set come in flocks, one for each link of a daemon.
+			sleep(ctx, gather)
 			continue
 		}
 		f.down(err)

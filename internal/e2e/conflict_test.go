@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/memsvc/memsvc/internal/agent"
+	"github.com/memsvc/memsvc/internal/client"
 	"github.com/memsvc/memsvc/internal/hubtest"
 )
 
@@ -86,6 +87,17 @@ func TestOfflineEditsOfBothSides(t *testing.T) {
 	b.settle()
 	same(t, a, b)
 	id := loser.status().Conflicts[0].ID
+	// Its text is on the hub too, for whoever else may resolve it.
+	hist := historyOf(t, h)
+	onHub := func() []client.Conflict {
+		all, err := hist.c.Conflicts(t.Context(), project)
+		must(t, err)
+		return all
+	}
+	hubtest.Eventually(t, patience, "the hub knows of the conflict", func() bool { return len(onHub()) == 1 })
+	if got, want := string(onHub()[0].Text), note("same", "one\n"+loser.name+"\nthree"); got != want {
+		t.Errorf("the hub keeps %q, want %q", got, want)
+	}
 	loser.stop()
 	out, code := run(t, "conflicts", "show", id, "--state-dir", loser.state)
 	if code != 0 || !strings.Contains(out, "\nA\n") || !strings.Contains(out, "\nB\n") {
@@ -102,6 +114,37 @@ func TestOfflineEditsOfBothSides(t *testing.T) {
 	a.has("project_same.md", want)
 	b.has("project_same.md", want)
 	inStep(t, a, b)
+}
+
+// TestConflictResolvedWhileRunning resolves through the daemon: the hub forgets it too.
+func TestConflictResolvedWhileRunning(t *testing.T) {
+	h, ms := team(t, 2)
+	a, b := ms[0], ms[1]
+	a.write("project_x.md", note("x", "base"))
+	inStep(t, a, b)
+	apart(t, h, func() {
+		a.write("project_x.md", note("x", "A"))
+		b.write("project_x.md", note("x", "B"))
+	}, a, b)
+	var loser *machine
+	hubtest.Eventually(t, patience, "a conflict on one side", func() bool {
+		for _, m := range ms {
+			if len(m.status().Conflicts) == 1 {
+				loser = m
+			}
+		}
+		return loser != nil
+	})
+	hist := historyOf(t, h)
+	count := func() int {
+		all, err := hist.c.Conflicts(t.Context(), project)
+		must(t, err)
+		return len(all)
+	}
+	hubtest.Eventually(t, patience, "the hub knows of the conflict", func() bool { return count() == 1 })
+	must(t, loser.d.Resolve(t.Context(), loser.link.ID(), "project_x.md", "theirs", nil))
+	inStep(t, a, b)
+	hubtest.Eventually(t, patience, "the hub knows that it is resolved", func() bool { return count() == 0 })
 }
 
 // TestConflictReachesAFixedPoint makes three machines edit the same line at once (C2):
