@@ -64,6 +64,7 @@ func seen(path, text string) func() bool {
 
 // A look after each signal must show each save: W1, W2, W3.
 func TestEditorSaves(t *testing.T) {
+	t.Parallel()
 	saves := map[string]func(t *testing.T, dir, text string){
 		"in place": func(t *testing.T, dir, text string) { write(t, filepath.Join(dir, "a.md"), text) },
 		"vim": func(t *testing.T, dir, text string) {
@@ -83,6 +84,7 @@ func TestEditorSaves(t *testing.T) {
 	}
 	for name, save := range saves {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			dir := realDir(t)
 			w := start(t, dir, fast())
 			for i := range 50 {
@@ -119,9 +121,10 @@ func must(t *testing.T, err error) {
 
 // W5: mkdir -p with a file at once, and later changes deep inside.
 func TestNewTreeAtOnce(t *testing.T) {
+	t.Parallel()
 	root := realDir(t)
 	w := start(t, root, fast())
-	for i := range 30 {
+	for i := range 15 {
 		dir := filepath.Join(root, fmt.Sprint("t", i), "a", "b", "c.md") // a directory may look like a file
 		mkdir(t, dir)
 		write(t, filepath.Join(dir, "x.md"), "one")
@@ -135,6 +138,7 @@ func TestNewTreeAtOnce(t *testing.T) {
 
 // W6: nested directories appear while the first is being added.
 func TestNestedBurst(t *testing.T) {
+	t.Parallel()
 	root := realDir(t)
 	w := start(t, root, fast())
 	dir := root
@@ -158,6 +162,7 @@ func TestNestedBurst(t *testing.T) {
 // A directory moved within the tree is watched under its new name, also inside, and
 // a new one under the old name takes nothing from it.
 func TestMovedDirectory(t *testing.T) {
+	t.Parallel()
 	root := realDir(t)
 	mkdir(t, filepath.Join(root, "a", "sub"))
 	w := start(t, root, fast())
@@ -174,6 +179,7 @@ func TestMovedDirectory(t *testing.T) {
 
 // W4: 40,000 events while the reader is stopped.
 func TestStoppedReaderConverges(t *testing.T) {
+	t.Parallel()
 	root := realDir(t)
 	w := start(t, root, fast())
 	for i := range 10_000 { // each: create, write, rename away, rename to
@@ -192,6 +198,7 @@ func TestStoppedReaderConverges(t *testing.T) {
 
 // D2 and 3.2: the root vanishes, comes back, is replaced.
 func TestRootVanishesAndReturns(t *testing.T) {
+	t.Parallel()
 	parent := realDir(t)
 	root := filepath.Join(parent, "team")
 	w := start(t, root, fast())
@@ -214,6 +221,7 @@ func TestRootVanishesAndReturns(t *testing.T) {
 }
 
 func TestRootReplacedByRename(t *testing.T) {
+	t.Parallel()
 	parent := realDir(t)
 	root, other := filepath.Join(parent, "team"), filepath.Join(parent, "other")
 	mkdir(t, root)
@@ -228,6 +236,7 @@ func TestRootReplacedByRename(t *testing.T) {
 }
 
 func TestRootIsALink(t *testing.T) {
+	t.Parallel()
 	parent := realDir(t)
 	one, two, root := filepath.Join(parent, "one"), filepath.Join(parent, "two"), filepath.Join(parent, "team")
 	mkdir(t, one)
@@ -247,6 +256,7 @@ func TestRootIsALink(t *testing.T) {
 
 // W7: a file removed while it is open is seen.
 func TestRemoveWhileOpen(t *testing.T) {
+	t.Parallel()
 	root := realDir(t)
 	path := filepath.Join(root, "a.md")
 	write(t, path, "x")
@@ -259,6 +269,7 @@ func TestRemoveWhileOpen(t *testing.T) {
 }
 
 func TestPollingSeesWhatEventsSee(t *testing.T) {
+	t.Parallel()
 	root := realDir(t)
 	opts := fast()
 	opts.AlwaysPoll = true
