@@ -185,7 +185,7 @@ func TestStoppedReaderConverges(t *testing.T) {
 	for i := range 10_000 { // each: create, write, rename away, rename to
 		name := filepath.Join(root, fmt.Sprintf("%d.md", i))
 		write(t, name, "x")
-		must(t, os.Rename(name, filepath.Join(root, fmt.Sprintf("%d.md", i%100+20_000))))
+		must(t, os.Rename(name, filepath.Join(root, fmt.Sprintf("moved-%d.md", i))))
 	}
 	last := filepath.Join(root, "last.md")
 	write(t, last, "last")
