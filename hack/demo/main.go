@@ -24,7 +24,7 @@ func run() int {
 		fmt.Fprintln(os.Stderr, "demo:", err)
 		return 1
 	}
-	defer os.RemoveAll(tmp)
+	defer func() { _ = os.RemoveAll(tmp) }()
 	d := &demo{ctx: ctx, tmp: tmp, bin: "bin", out: os.Stdout}
 	if dir := os.Getenv("DEMO_BIN"); dir != "" {
 		d.bin = dir

@@ -251,7 +251,7 @@ func (d *demo) hubPaths() ([]string, error) {
 		return nil, err
 	}
 	req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
-	res, err := http.DefaultClient.Do(req)
+	res, err := (&http.Client{Timeout: patience}).Do(req)
 	if err != nil {
 		return nil, err
 	}

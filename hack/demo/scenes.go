@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -400,11 +401,18 @@ func (d *demo) personal() error {
 		}
 	}
 	// The same search must find what was shared, or it would prove nothing.
-	if found, err := d.inStore("the bank's test system is closed"); err != nil || !found {
-		return fmt.Errorf("%w: a shared text in the hub's files (%v)", errNotSeen, err)
+	shared, err := d.inStore("the bank's test system is closed")
+	if err != nil {
+		return err
 	}
-	if found, err := d.inStore("Prefers short answers with the command"); err != nil || found {
-		return fmt.Errorf("anna's user memory in the hub's files: %v (%v)", found, err)
+	private, err := d.inStore("Prefers short answers with the command")
+	switch {
+	case err != nil:
+		return err
+	case !shared:
+		return fmt.Errorf("%w: a shared text in the hub's files", errNotSeen)
+	case private:
+		return errors.New("anna's user memory is in the hub's files")
 	}
 	d.say("✓ the hub lists: %s", strings.Join(paths, "  "))
 	d.say("✓ ben's machine has: %s (his own), and team/", strings.Join(list(d.ben.memory), "  "))

@@ -157,31 +157,31 @@ func (s Status) printLinks(w io.Writer, now time.Time) error {
 	return err
 }
 
-func (l LinkStatus) print(b *strings.Builder, now time.Time) {
-	fmt.Fprintf(b, "\n%s  %s\n", l.Name(), l.Dir)
-	word := string(l.Phase)
-	if l.InStep {
+func (s LinkStatus) print(b *strings.Builder, now time.Time) {
+	fmt.Fprintf(b, "\n%s  %s\n", s.Name(), s.Dir)
+	word := string(s.Phase)
+	if s.InStep {
 		word = "in step"
 	}
-	fmt.Fprintf(b, "  %s, revision %d", word, l.Revision)
-	if l.HubRevision > l.Revision {
-		fmt.Fprintf(b, " of %d", l.HubRevision)
+	fmt.Fprintf(b, "  %s, revision %d", word, s.Revision)
+	if s.HubRevision > s.Revision {
+		fmt.Fprintf(b, " of %d", s.HubRevision)
 	}
-	fmt.Fprintf(b, ", %s", count(l.Files, "file"))
-	if l.Pending > 0 {
-		fmt.Fprintf(b, ", %d pending", l.Pending)
+	fmt.Fprintf(b, ", %s", count(s.Files, "file"))
+	if s.Pending > 0 {
+		fmt.Fprintf(b, ", %d pending", s.Pending)
 	}
-	if l.LastSuccess != nil {
-		fmt.Fprintf(b, ", last in touch %s ago", age(now, *l.LastSuccess))
+	if s.LastSuccess != nil {
+		fmt.Fprintf(b, ", last in touch %s ago", age(now, *s.LastSuccess))
 	}
 	fmt.Fprintln(b)
-	if l.Watching.How == "polling" || l.Watching.How == "missing" {
-		fmt.Fprintf(b, "  watching by %s: %s\n", l.Watching.How, l.Watching.Reason)
+	if s.Watching.How == "polling" || s.Watching.How == "missing" {
+		fmt.Fprintf(b, "  watching by %s: %s\n", s.Watching.How, s.Watching.Reason)
 	}
-	if l.RootDetail != "" {
-		fmt.Fprintf(b, "  directory: %s\n", l.RootDetail)
+	if s.RootDetail != "" {
+		fmt.Fprintf(b, "  directory: %s\n", s.RootDetail)
 	}
-	if h := l.Halt; h != nil {
+	if h := s.Halt; h != nil {
 		fmt.Fprintf(b, "  halted %s ago: %s\n", age(now, h.Since), h.Reason)
 		for i, p := range h.Missing {
 			if i == 10 {
@@ -191,7 +191,7 @@ func (l LinkStatus) print(b *strings.Builder, now time.Time) {
 			fmt.Fprintf(b, "    missing: %s\n", p)
 		}
 	}
-	for _, r := range l.Refusals {
+	for _, r := range s.Refusals {
 		if len(r.Findings) == 0 {
 			fmt.Fprintf(b, "  refused: %s (by %s)\n", r.Path, r.By)
 		}
@@ -199,24 +199,24 @@ func (l LinkStatus) print(b *strings.Builder, now time.Time) {
 			fmt.Fprintf(b, "  refused: %s\n", f)
 		}
 	}
-	for _, c := range l.Conflicts {
+	for _, c := range s.Conflicts {
 		what := fmt.Sprintf("with revision %d", c.HubRevision)
 		if c.Deleted {
 			what = "deleted on the hub"
 		}
 		fmt.Fprintf(b, "  conflict %s: %s, %s, since %s\n", c.ID, c.Path, what, age(now, c.Since))
 	}
-	for _, p := range l.Unreadable {
+	for _, p := range s.Unreadable {
 		fmt.Fprintf(b, "  cannot be read, left alone: %s\n", p)
 	}
-	for _, f := range l.Warnings {
+	for _, f := range s.Warnings {
 		fmt.Fprintf(b, "  warning: %s\n", f)
 	}
-	if e := l.LastError; e != nil {
+	if e := s.LastError; e != nil {
 		fmt.Fprintf(b, "  error %s ago: %s\n", age(now, e.Time), strings.ReplaceAll(e.Message, "\n", "; "))
 	}
-	if l.Todo != "" {
-		fmt.Fprintf(b, "  to do: %s\n", l.Todo)
+	if s.Todo != "" {
+		fmt.Fprintf(b, "  to do: %s\n", s.Todo)
 	}
 }
 

@@ -101,7 +101,7 @@ func NewDaemon(opts DaemonOptions) (*Daemon, error) {
 		ctx: ctx, cancel: cancel,
 		hubs: map[hubKey]*hub{}, links: map[string]*running{},
 	}
-	opts.Registry.MustRegister(phaseCollector{d})
+	opts.Registry.MustRegister(newPhaseCollector(d))
 	return d, nil
 }
 
@@ -330,13 +330,21 @@ func (d *Daemon) Status() Status {
 }
 
 // phaseCollector counts links by phase whenever metrics are asked for.
-type phaseCollector struct{ d *Daemon }
+type phaseCollector struct {
+	d                *Daemon
+	phase, connected *prometheus.Desc
+}
 
-var phaseDesc = prometheus.NewDesc("memsync_links", "Links by phase.", []string{"phase"}, nil)
-var connectedDesc = prometheus.NewDesc("memsync_hub_connected", "1 while the watch stream to the hub stands.", []string{"hub"}, nil)
+func newPhaseCollector(d *Daemon) phaseCollector {
+	return phaseCollector{
+		d:         d,
+		phase:     prometheus.NewDesc("memsync_links", "Links by phase.", []string{"phase"}, nil),
+		connected: prometheus.NewDesc("memsync_hub_connected", "1 while the watch stream to the hub stands.", []string{"hub"}, nil),
+	}
+}
 
 // Describe implements prometheus.Collector.
-func (c phaseCollector) Describe(ch chan<- *prometheus.Desc) { ch <- phaseDesc; ch <- connectedDesc }
+func (c phaseCollector) Describe(ch chan<- *prometheus.Desc) { ch <- c.phase; ch <- c.connected }
 
 // Collect implements prometheus.Collector.
 func (c phaseCollector) Collect(ch chan<- prometheus.Metric) {
@@ -346,7 +354,7 @@ func (c phaseCollector) Collect(ch chan<- prometheus.Metric) {
 		n[l.Phase]++
 	}
 	for phase, v := range n {
-		ch <- prometheus.MustNewConstMetric(phaseDesc, prometheus.GaugeValue, v, string(phase))
+		ch <- prometheus.MustNewConstMetric(c.phase, prometheus.GaugeValue, v, string(phase))
 	}
 	up := map[string]float64{}
 	for _, h := range s.Hubs {
@@ -357,7 +365,7 @@ func (c phaseCollector) Collect(ch chan<- prometheus.Metric) {
 		}
 	}
 	for addr, v := range up {
-		ch <- prometheus.MustNewConstMetric(connectedDesc, prometheus.GaugeValue, v, addr)
+		ch <- prometheus.MustNewConstMetric(c.connected, prometheus.GaugeValue, v, addr)
 	}
 }
 

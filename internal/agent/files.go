@@ -200,7 +200,7 @@ func writeFile(name string, content []byte) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name())
+	defer func() { _ = os.Remove(f.Name()) }() // gone after the rename
 	_, err = f.Write(content)
 	if err == nil {
 		err = f.Sync()

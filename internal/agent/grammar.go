@@ -49,8 +49,7 @@ type linkFlags struct {
 }
 
 func (f linkFlags) link() Link {
-	return Link{Hub: f.Hub, TokenFile: f.TokenFile, Team: f.Team, Project: f.Project, Dir: f.Dir,
-		Plaintext: f.Plaintext, CAFile: f.CAFile, CertFile: f.CertFile, KeyFile: f.KeyFile}
+	return Link(f)
 }
 
 // complete fills what l lacks from the flags.

@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"errors"
 	"io"
 	"net"
 	"sync"
@@ -97,7 +98,7 @@ func (p *proxy) pump(dst, src net.Conn) {
 			}
 		}
 		if err != nil {
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				dst.Close()
 			}
 			return
