@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/memsvc/memsvc/internal/agent/syncer"
+	"github.com/memsvc/memsvc/internal/agent/syncer/synctest"
 	"github.com/memsvc/memsvc/internal/memory"
 )
 
@@ -219,6 +220,33 @@ func (w *world) checkSecrets() {
 	for _, word := range []string{"planted-secret", hubSecret} {
 		if strings.Contains(history, word) {
 			w.breakLaw("%q reached the hub", word)
+		}
+	}
+}
+
+// checkOutgoing: nothing that this machine's guard refuses leaves it, nor an ignored
+// file, nor an index line about one.
+func (m *machine) checkOutgoing(changes []memory.Change) {
+	ignored := func(p memory.Path) bool { return m.disk.Ignored != nil && m.disk.Ignored(p) }
+	for _, ch := range changes {
+		if strings.Contains(string(ch.Content), synctest.Secret) {
+			m.w.breakLaw("%s: sends the planted secret in %s", m.name, ch.Path)
+		}
+		if ignored(ch.Path) {
+			m.w.breakLaw("%s: sends %s, which is ignored", m.name, ch.Path)
+		}
+		if ch.Path != index {
+			continue
+		}
+		known := map[string]bool{}
+		base, _ := m.state.Text(context.Background(), m.state.Link().Baseline[index].Text)
+		for line := range strings.Lines(string(base) + "\n" + string(m.w.hub.files()[index].Content)) {
+			known[strings.TrimSpace(line)] = true
+		}
+		for _, line := range memory.ParseIndex(ch.Content).Lines {
+			if e := line.Entry; e != nil && ignored(memory.Path(e.Key())) && !known[strings.TrimSpace(string(line.Raw))] {
+				m.w.breakLaw("%s: sends %q, which is about an ignored file", m.name, line.Raw)
+			}
 		}
 	}
 }

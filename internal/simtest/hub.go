@@ -219,6 +219,7 @@ func (r remote) Get(ctx context.Context, paths []memory.Path) (syncer.Batch, err
 // Push is syncer.Remote's.
 func (r remote) Push(ctx context.Context, req syncer.CommitRequest) (syncer.CommitResult, error) {
 	w := r.m.w
+	r.m.checkOutgoing(req.Changes)
 	if err := r.reach("push", false); err != nil {
 		if w.rng != nil && w.chance(30) {
 			// Not lost but late: it arrives when nobody waits for it any more.

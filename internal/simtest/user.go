@@ -308,9 +308,17 @@ func (m *machine) accident() {
 	case w.chance(40) && len(m.state.Link().Baseline) >= 2 && len(m.disk.Unreadable) == 0 && m.disk.Ignored == nil:
 		// All files vanish. What was not synced yet nobody can bring back.
 		base := m.state.Link().Baseline
+		living := tokensIn(w.living())
 		for _, p := range m.disk.Paths() {
-			if _, synced := base[p]; !synced {
+			b, synced := base[p]
+			if !synced {
 				w.removed[p] = true
+			}
+			text, _ := m.disk.Read(p)
+			for tok := range tokensIn(text) {
+				if b.Local != memory.ETagOf([]byte(text)) && !living[tok] {
+					w.excused[tok] = true
+				}
 			}
 		}
 		w.losing(func() {
