@@ -48,3 +48,29 @@ func cpu(b *testing.B) time.Duration {
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
+
+// BenchmarkSignalAfterQuiet measures what is added to the quiet time between the end
+// of a save and its signal, in a directory of 200 files.
+func BenchmarkSignalAfterQuiet(b *testing.B) {
+	s := New(Options{})
+	defer s.Close()
+	root := b.TempDir()
+	for j := range 200 {
+		write(b, filepath.Join(root, fmt.Sprintf("m%d.md", j)), "x")
+	}
+	w, err := s.Watch(root)
+	if err != nil {
+		b.Fatal(err)
+	}
+	<-w.C()
+	var added time.Duration
+	n := 0
+	for b.Loop() {
+		write(b, filepath.Join(root, "m1.md"), fmt.Sprint(n))
+		start := time.Now()
+		<-w.C()
+		added += time.Since(start) - s.opts.Quiet
+		n++
+	}
+	b.ReportMetric(float64(added.Microseconds())/float64(n), "µs-added/op")
+}
