@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -308,7 +309,12 @@ func (m *machine) accident() {
 	case w.chance(40) && len(m.state.Link().Baseline) >= 2 && len(m.disk.Unreadable) == 0 && m.disk.Ignored == nil:
 		// All files vanish. What was not synced yet nobody can bring back.
 		base := m.state.Link().Baseline
-		living := tokensIn(w.living())
+		agreed := map[string]bool{} // what the state brings back
+		for _, b := range base {
+			if text, err := m.state.Text(context.Background(), b.Text); err == nil {
+				maps.Copy(agreed, tokensIn(string(text)))
+			}
+		}
 		for _, p := range m.disk.Paths() {
 			b, synced := base[p]
 			if !synced {
@@ -316,7 +322,7 @@ func (m *machine) accident() {
 			}
 			text, _ := m.disk.Read(p)
 			for tok := range tokensIn(text) {
-				if b.Local != memory.ETagOf([]byte(text)) && !living[tok] {
+				if b.Local != memory.ETagOf([]byte(text)) && !agreed[tok] {
 					w.excused[tok] = true
 				}
 			}
