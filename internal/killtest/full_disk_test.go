@@ -119,9 +119,16 @@ func TestHubDiskFull(t *testing.T) {
 		t.Fatalf("with space again: %v", err)
 	}
 
-	// And once more, with the space coming back under the running hub.
+	// And once more, with an agent that wants to send, and the space coming back under
+	// the running hub.
+	a := newMachine(t, h, "anna")
+	a.start()
+	waitInStep(t, h, a)
 	free = fill(t, disk)
 	_ = untilRefused()
+	text := newText(rnd, "annas", 1)
+	a.write("project_annas.md", text)
+	a.waitTrouble("disk is full")
 	free()
 	eventually(t, patience, "the hub takes commits again by itself", func() string {
 		if err := commit(); err != nil {
@@ -129,6 +136,10 @@ func TestHubDiskFull(t *testing.T) {
 		}
 		return ""
 	})
+	if got := waitInStep(t, h, a); got["project_annas.md"] != text {
+		t.Error("what the agent could not send on the full disk did not come later")
+	}
+	acks = append(acks, ack{memory.Revision(len(h.history())), "project_annas.md", memory.ETagOf([]byte(text))})
 	h.kill()
 	h.start()
 	check("at the end")

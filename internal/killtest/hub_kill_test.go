@@ -176,7 +176,11 @@ func TestHubKilledUnderLoad(t *testing.T) {
 	l := startLoad(t, h, 8, rnd)
 	for range 6 * rounds() {
 		pause(t, time.Duration(30+rnd.IntN(400))*time.Millisecond)
-		h.kill()
+		if rnd.IntN(4) > 0 {
+			h.kill()
+		} else if code := h.process().stop(t); code != 0 { // an end as asked for loses nothing either
+			t.Errorf("the hub ended with code %d", code)
+		}
 		h.start()
 	}
 	l.end()

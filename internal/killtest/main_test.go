@@ -3,6 +3,7 @@
 package killtest
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -39,6 +40,15 @@ func buildAndRun(m *testing.M) int {
 	if err := os.Setenv(programsVariable, dir); err != nil {
 		fmt.Fprintln(os.Stderr, "killtest:", err)
 		return 1
+	}
+	// The tests wait most of their time, for processes that are few and small: more of
+	// them at a time than there are processors end sooner.
+	flag.Parse()
+	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
+		if err := f.Value.Set("6"); err != nil {
+			fmt.Fprintln(os.Stderr, "killtest:", err)
+			return 1
+		}
 	}
 	return m.Run()
 }
