@@ -260,6 +260,19 @@ func (m *machine) loseState() {
 			m.w.removed[p] = true // the state was the last that knew of it here
 		}
 	}
+	// A conflict's text lives nowhere else, unless the hub still has it: another disk
+	// that holds it is only behind.
+	living, link := tokensIn(m.w.living()), m.state.Link()
+	link.Baseline, link.Intents = nil, nil
+	for e := range link.Texts() {
+		if text, err := m.state.Text(context.Background(), e); err == nil {
+			for tok := range tokensIn(string(text)) {
+				if !living[tok] {
+					m.w.excused[tok] = true
+				}
+			}
+		}
+	}
 	m.w.losing(func() {
 		m.state.Lose()
 		m.vanished = false // without a state it is an empty directory
