@@ -98,6 +98,8 @@ func (s Status) exit() int {
 	for _, l := range s.Links {
 		switch {
 		case l.InStep:
+		case l.Phase == PhaseOffline, l.Phase == PhaseFailing, l.Phase == PhaseStopped:
+			code = ExitTrouble
 		case l.Halt != nil, len(l.Refusals) > 0, len(l.Conflicts) > 0, l.Phase == Phase(syncer.PhaseNoRoot):
 			if code == ExitOK {
 				code = ExitPerson

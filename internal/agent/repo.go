@@ -187,6 +187,11 @@ func ProjectFromRemote(remote string) (string, error) {
 	if host == "" || path == "" {
 		return "", give
 	}
+	for seg := range strings.SplitSeq(path, "/") {
+		if seg == "" || seg == "." || seg == ".." {
+			return "", give
+		}
+	}
 	id := strings.ToLower(host + "/" + path)
 	id = strings.ReplaceAll(id, "/", "~")
 	if _, err := memory.ParseProject(id); err != nil {
