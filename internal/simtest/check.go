@@ -70,7 +70,11 @@ func (w *world) calm() {
 			moved = moved || r.Pulled+r.Pushed+r.Deleted > 0 || r.Phase == syncer.PhaseFailing
 			if r.Phase == syncer.PhaseHalted {
 				moved = true
-				if err := m.s.Resume(context.Background(), syncer.Restore); err != nil {
+				mode := syncer.Restore
+				if w.solo { // there are no accidents; the user meant it
+					mode = syncer.AcceptDeletes
+				}
+				if err := m.s.Resume(context.Background(), mode); err != nil {
 					w.breakLaw("%s: resume: %v", m.name, err)
 				}
 			}
@@ -87,6 +91,26 @@ func (w *world) check() {
 	w.checkTexts()
 	w.checkDeletes()
 	w.checkSecrets()
+	if w.solo {
+		w.checkSolo()
+	}
+}
+
+// checkSolo: who alone works on a file has no conflicts, and his last word stands.
+func (w *world) checkSolo() {
+	hub := w.hub.files()
+	for _, m := range w.machines {
+		for _, x := range m.state.Link().Conflicts {
+			w.breakLaw("%s: a conflict at %s, which one machine alone edits", m.name, x.Path)
+		}
+	}
+	for _, p := range soloNames {
+		want, there := w.last[p]
+		got, is := hub[p]
+		if there != is || want != string(got.Content) {
+			w.breakLaw("%s is %q (%v) on the hub, last saved was %q (%v)", p, got.Content, is, want, there)
+		}
+	}
 }
 
 // checkEqual: every machine equals the hub, but for what it holds back and says so.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -231,6 +232,11 @@ func (r remote) Push(ctx context.Context, req syncer.CommitRequest) (syncer.Comm
 	if err != nil {
 		w.tracef("%s: push of %d refused: %v", r.m.name, len(req.Changes), reason(err))
 		return syncer.CommitResult{}, err
+	}
+	if w.solo {
+		// A request that overtakes nothing may be late. One that comes after a later
+		// request of the same machine was answered could bring back what was deleted.
+		w.delayed = slices.DeleteFunc(w.delayed, func(d delayed) bool { return d.from == r.m.name })
 	}
 	w.tracef("%s: pushed %s as %d", r.m.name, changesOf(req.Changes), res.Commit.Revision)
 	if w.rng != nil && w.chance(5) { // repeated by the network

@@ -15,8 +15,8 @@ type outcome struct {
 }
 
 // run plays the given steps of a seed, then calm, then the laws.
-func run(seed uint64, steps []int) (out outcome) {
-	w := newWorld(seed)
+func run(seed uint64, solo bool, steps []int) (out outcome) {
+	w := newWorld(seed, solo)
 	defer func() {
 		if x := recover(); x != nil {
 			w.breakLaw("panic: %v\n%s", x, debug.Stack())
@@ -47,10 +47,10 @@ func allSteps(n int) []int {
 
 // shrink returns fewer steps that break a law too, by leaving out ever smaller pieces,
 // within a number of tries.
-func shrink(seed uint64, steps []int, tries int) []int {
+func shrink(seed uint64, solo bool, steps []int, tries int) []int {
 	fails := func(s []int) bool {
 		tries--
-		return len(run(seed, s).bad) > 0
+		return len(run(seed, solo, s).bad) > 0
 	}
 	for size := len(steps) / 2; size >= 1; size /= 2 {
 		for at := 0; at < len(steps) && tries > 0; {

@@ -13,14 +13,33 @@ import (
 	"github.com/memsvc/memsvc/internal/memory"
 )
 
-// names is the pool of paths: few, so that machines meet, with spellings and
+// allNames is the pool of paths: few, so that machines meet, with spellings and
 // directories that get in each other's way.
-var names = []memory.Path{
+var allNames = []memory.Path{
 	"project_a.md", "project_b.md", "reference_c.md", "feedback_d.md", "note.md", "Note.md",
 	"sub/project_e.md", "sub/deep/f.md", "x.md", "x.md/inner.md", "Sub/g.md", "规则.md",
 }
 
 const index = memory.Path("MEMORY.md")
+
+// soloNames never get in each other's way.
+var soloNames = []memory.Path{
+	"project_a.md", "project_b.md", "reference_c.md", "feedback_d.md", "sub/project_e.md", "sub/deep/f.md", "规则.md", "g.md", "h.md", "sub/i.md",
+}
+
+// names returns the paths that the machine's user works with.
+func (m *machine) names() []memory.Path {
+	if !m.w.solo {
+		return allNames
+	}
+	var own []memory.Path
+	for i, p := range soloNames {
+		if m.w.machines[i%len(m.w.machines)] == m {
+			own = append(own, p)
+		}
+	}
+	return own
+}
 
 // act is something a user does.
 func (m *machine) act() {
@@ -29,13 +48,24 @@ func (m *machine) act() {
 		m.accident() // nothing can be edited; perhaps it comes back
 		return
 	}
+	if h := m.state.Link().Halt; w.solo && h != nil && !h.Accepted {
+		m.resume() // the user deleted much, and means it
+		return
+	}
 	if m.vanished {
 		m.cycle()
 		m.vanished = m.state.Link().Halt == nil
 		return
 	}
-	paths := slices.DeleteFunc(m.disk.Paths(), func(p memory.Path) bool { return p == index })
-	switch n := w.pick(100); {
+	names := m.names()
+	paths := slices.DeleteFunc(m.disk.Paths(), func(p memory.Path) bool {
+		return p == index || w.solo && !slices.Contains(names, p)
+	})
+	n := w.pick(100)
+	if w.solo && n >= 74 && n < 90 { // the index is everybody's
+		n = 30
+	}
+	switch {
 	case n < 22 || len(paths) == 0:
 		p := names[w.pick(len(names))]
 		if _, there := m.disk.Read(p); there {
@@ -80,7 +110,11 @@ func (m *machine) newText() string {
 // line is a line that no other text has, or now and then one that many have.
 func (m *machine) line() string {
 	w := m.w
-	switch n := w.pick(40); {
+	n := w.pick(40)
+	if w.solo && (n == 4 || n == 5) {
+		n = 6
+	}
+	switch {
 	case n < 4:
 		return "the same everywhere\n"
 	case n == 4:
@@ -98,7 +132,7 @@ func (m *machine) save(p memory.Path, text string) {
 	if !m.disk.Save(p, text) {
 		return
 	}
-	m.w.saved[p] = true
+	m.w.saved[p], m.w.last[p] = true, text
 	m.w.excuse(old, text)
 	for tok := range tokensIn(text) {
 		m.w.born[tok] = true
@@ -140,6 +174,7 @@ func (m *machine) gone(p memory.Path) {
 func (m *machine) remove(p memory.Path) {
 	m.gone(p)
 	m.disk.Delete(p)
+	delete(m.w.last, p)
 	m.w.tracef("%s: deletes %s", m.name, p)
 }
 
@@ -151,7 +186,8 @@ func (m *machine) rename(from, to memory.Path) {
 	}
 	m.w.removed[from] = true
 	m.w.excuse(old, text)
-	m.w.saved[to] = true
+	m.w.saved[to], m.w.last[to] = true, text
+	delete(m.w.last, from)
 	m.w.tracef("%s: renames %s to %s", m.name, from, to)
 }
 
@@ -159,6 +195,7 @@ func (m *machine) rename(from, to memory.Path) {
 func (m *machine) truncate(p memory.Path) {
 	old, _ := m.disk.Read(p)
 	m.disk.Save(p, "")
+	m.w.last[p] = ""
 	m.w.tracef("%s: empties %s", m.name, p)
 	m.cycle()
 	if now, there := m.disk.Read(p); there && now == "" {
@@ -229,7 +266,7 @@ func (m *machine) resume() {
 		return
 	}
 	mode := syncer.Restore
-	if w.chance(30) {
+	if w.solo || w.chance(30) {
 		mode = syncer.AcceptDeletes
 		for _, p := range h.Missing {
 			m.givesUp(p)
@@ -304,7 +341,7 @@ func (m *machine) toggleIgnored() {
 		m.w.tracef("%s: ignores nothing", m.name)
 		return
 	}
-	p := names[m.w.pick(len(names))]
+	p := allNames[m.w.pick(len(allNames))]
 	m.disk.Ignored = func(q memory.Path) bool { return q == p }
 	m.w.tracef("%s: ignores %s", m.name, p)
 }

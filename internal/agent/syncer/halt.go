@@ -88,7 +88,9 @@ func (s *Syncer) distrust(u *Update, missing []memory.Path, snap Snapshot) {
 			continue
 		}
 		if i, sent := s.state.Intents[p]; sent && i.ToHub && f.ETag != i.Wanted {
-			keep(p, i.Base)
+			if i.Base != "" {
+				keep(p, i.Base)
+			}
 			u.DropIntents = append(u.DropIntents, p)
 		}
 		if b, known := s.state.Baseline[p]; known && f.ETag != b.Local {
@@ -108,7 +110,7 @@ func (s *Syncer) bringBack(ctx context.Context, missing []memory.Path, u *Update
 	for _, p := range missing {
 		b, known := s.state.Baseline[p]
 		source := b.Text
-		if i, sent := s.state.Intents[p]; sent && i.ToHub {
+		if i, sent := s.state.Intents[p]; sent && i.ToHub && i.Base != "" {
 			// What was on its way to the hub is newer, whether it arrived or not.
 			source, known = i.Base, true
 		}

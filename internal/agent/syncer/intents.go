@@ -8,44 +8,90 @@ import (
 	"github.com/memsvc/memsvc/internal/memory"
 )
 
+// maxEarlier bounds Intent.Earlier.
+const maxEarlier = 8
+
+// intend notes that a text is about to be sent.
+func (c *cycle) intend(p memory.Path, text []byte) {
+	e := memory.ETagOf(text)
+	i := Intent{Path: p, ToHub: true, Wanted: e, Base: e}
+	if old, sent := c.s.state.Intents[p]; sent && old.ToHub {
+		for _, was := range append(slices.Clone(old.Earlier), old.Wanted) {
+			if was != e {
+				i.Earlier = append(i.Earlier, was)
+			}
+		}
+		i.Earlier = i.Earlier[max(0, len(i.Earlier)-maxEarlier):]
+	}
+	c.todo.PutIntents = append(c.todo.PutIntents, i)
+	c.keepText(text)
+}
+
+// notSent notes that the text that was intended last certainly did not arrive. What was
+// sent before it still may. A refused text is not kept.
+func (c *cycle) notSent(p memory.Path) {
+	i, sent := c.s.state.Intents[p]
+	n := len(i.Earlier)
+	if !sent || n == 0 {
+		c.todo.DropIntents = append(c.todo.DropIntents, p)
+		return
+	}
+	c.todo.PutIntents = append(c.todo.PutIntents, Intent{Path: p, ToHub: true, Wanted: i.Earlier[n-1], Earlier: i.Earlier[:n-1]})
+}
+
+// ours reports whether e is a text that this machine sent to p without seeing an answer.
+func (i Intent) ours(e memory.ETag) bool {
+	return i.ToHub && e != "" && (i.Wanted == e || slices.Contains(i.Earlier, e))
+}
+
 // honourIntents settles the steps whose end an earlier cycle did not see.
 func (c *cycle) honourIntents(ctx context.Context) error {
 	for _, p := range slices.Sorted(maps.Keys(c.s.state.Intents)) {
-		i := c.s.state.Intents[p]
 		if c.masked(p) {
 			continue
 		}
-		rev, happened := memory.Revision(0), false
-		if i.ToHub {
-			rev, happened = c.passed[p][i.Wanted]
-			if f := c.remote[p]; f.ETag == i.Wanted {
-				rev, happened = f.Revision, true
+		i := c.s.state.Intents[p]
+		f := c.remote[p]
+		switch rev, passed := c.passed[p][i.Wanted]; {
+		case i.ours(f.ETag):
+			if err := c.fetch(ctx, []memory.Path{p}); err != nil {
+				return err
 			}
-		} else if c.local[p] == i.Wanted {
-			rev, happened = c.passed[p][i.Base], true
-			if f := c.remote[p]; f.ETag == i.Base {
+			if f = c.remote[p]; f.Content != nil {
+				c.agreeOn(p, i, f.ETag, f.Revision, f.Content)
+			}
+		case i.ToHub && passed && i.Base != "":
+			if text, err := c.text(ctx, i.Base); err == nil {
+				c.agreeOn(p, i, i.Base, rev, text)
+			}
+		case i.ToHub && c.base[p].Hub != i.Wanted:
+			// It may still arrive.
+		case !i.ToHub && c.local[p] == i.Wanted:
+			rev := c.passed[p][i.Base]
+			if f.ETag == i.Base {
 				rev = f.Revision
 			}
-		}
-		if !happened {
-			// A write that did not happen is over; a request may still arrive.
-			if !i.ToHub || c.base[p].Hub == i.Wanted {
-				c.todo.DropIntents = append(c.todo.DropIntents, p)
+			if text, err := c.text(ctx, i.Base); err == nil {
+				c.agreeOn(p, i, i.Base, rev, text)
 			}
-			continue
-		}
-		entry := BaseEntry{Text: i.Base, Hub: i.Base, HubRevision: rev, Local: i.Base}
-		if memory.IsIndex(p) {
-			// What of the file on disk stays private is worked out anew.
-			entry.Local = ""
-			if !i.ToHub {
-				entry.Local = i.Wanted
-			}
-		}
-		if text, err := c.text(ctx, i.Base); err == nil {
-			c.setBase(p, entry, text)
+		default:
 			c.todo.DropIntents = append(c.todo.DropIntents, p)
 		}
 	}
 	return nil
+}
+
+// agreeOn makes a text the agreed one, because an intent turned out to have been
+// carried out.
+func (c *cycle) agreeOn(p memory.Path, i Intent, e memory.ETag, rev memory.Revision, text []byte) {
+	entry := BaseEntry{Text: e, Hub: e, HubRevision: rev, Local: e}
+	if memory.IsIndex(p) {
+		// What of the file on disk stays private is worked out anew.
+		entry.Local = ""
+		if !i.ToHub {
+			entry.Local = i.Wanted
+		}
+	}
+	c.setBase(p, entry, text)
+	c.todo.DropIntents = append(c.todo.DropIntents, p)
 }

@@ -18,7 +18,7 @@ func (c *cycle) look(ctx context.Context) (ok bool, err error) {
 	if c.snap, err = s.ports.Local.Scan(ctx); err != nil {
 		return false, &stepError{step: "scan the workspace", err: err}
 	}
-	first := s.state.Fresh || len(s.state.Baseline) == 0
+	first := s.state.Fresh || len(s.state.Baseline)+len(s.state.Intents) == 0
 	if c.snap.Root == RootMissing && s.state.Fresh {
 		// The first time there is nothing to lose: the directory is made.
 		if err := c.mark(ctx); err != nil {

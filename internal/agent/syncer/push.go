@@ -110,9 +110,7 @@ func (c *cycle) send(ctx context.Context, batch []unit) (again []unit, err error
 		for _, u := range batch {
 			for _, o := range u {
 				if !o.isDelete() {
-					e := memory.ETagOf(o.text)
-					c.todo.PutIntents = append(c.todo.PutIntents, Intent{Path: o.Path, ToHub: true, Wanted: e, Base: e})
-					c.keepText(o.text)
+					c.intend(o.Path, o.text)
 				}
 			}
 		}

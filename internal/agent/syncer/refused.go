@@ -16,7 +16,7 @@ func (c *cycle) refused(ctx context.Context, batch []unit, e *memory.Error) (res
 		for _, u := range batch {
 			for _, o := range u {
 				if !o.isDelete() {
-					c.todo.DropIntents = append(c.todo.DropIntents, o.Path)
+					c.notSent(o.Path)
 				}
 			}
 		}
@@ -126,6 +126,9 @@ func (c *cycle) mergeCurrent(ctx context.Context, batch []unit, e *memory.Error)
 			}
 		}
 		c.remote[m.Path] = f
+		if i := c.s.state.Intents[m.Path]; f.Content != nil && i.ours(f.ETag) {
+			c.agreeOn(m.Path, i, f.ETag, f.Revision, f.Content)
+		}
 	}
 	concerned := false
 	for _, u := range batch {

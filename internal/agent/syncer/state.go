@@ -118,7 +118,10 @@ type Intent struct {
 	Path   memory.Path
 	ToHub  bool        // else: to the disk
 	Wanted memory.ETag // what is about to be put there
-	Base   memory.ETag // the agreed text then; its bytes are kept
+	Base   memory.ETag // the agreed text then; its bytes are kept ("" = they are not: ask the hub)
+	// Earlier are texts of requests before this one that may still arrive, oldest
+	// first; their bytes are not kept.
+	Earlier []memory.ETag
 }
 
 // Halt says why a link stands still, and what a person decided.
