@@ -35,15 +35,13 @@ func (w *world) everything() []string {
 }
 
 // losing runs an accident that takes stored copies away, and excuses what only they
-// held: nothing can make that good. What is living elsewhere stays owed: owed are all
-// tokens in the text given.
-func (w *world) losing(accident func(), owed string) {
+// held: nothing can make that good.
+func (w *world) losing(accident func()) {
 	before := tokensIn(w.everything()...)
 	accident()
 	after := tokensIn(w.everything()...)
-	still := tokensIn(owed)
 	for tok := range before {
-		if !after[tok] && !still[tok] {
+		if !after[tok] {
 			w.excused[tok] = true
 		}
 	}

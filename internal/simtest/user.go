@@ -314,7 +314,7 @@ func (m *machine) loseState() {
 		m.state.Lose()
 		m.vanished = false // without a state it is an empty directory
 		m.start()
-	}, "")
+	})
 	m.w.tracef("%s: loses its state", m.name)
 }
 
@@ -384,7 +384,7 @@ func (m *machine) accident() {
 			if w.chance(50) {
 				m.disk.Marker = ""
 			}
-		}, "")
+		})
 		m.vanished = true
 		w.tracef("%s: all files vanish", m.name)
 	}

@@ -262,7 +262,7 @@ func (w *world) fault(m *machine) {
 			w.losing(func() {
 				r, err := w.hub.backend.Compact(context.Background(), project, cut)
 				w.tracef("compacted: %+v, %v", r, err)
-			}, w.living())
+			})
 		}
 	case 13:
 		m.accident()
@@ -300,8 +300,7 @@ func (w *world) living() string {
 	return b.String()
 }
 
-// rewind puts an older store in place. Its history is shorter; what was living on the
-// hub is owed all the same, since the machines have it.
+// rewind puts an older store in place. What machines have of what it lacks is owed.
 func (w *world) rewind(backup *inmem.Store, epoch memory.Epoch) {
-	w.losing(func() { w.hub.restore(backup, epoch) }, w.living())
+	w.losing(func() { w.hub.restore(backup, epoch) })
 }
