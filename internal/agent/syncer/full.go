@@ -67,7 +67,7 @@ func (c *cycle) pullAll(ctx context.Context, why pullReason, from memory.Cursor,
 	case reasonFresh:
 		c.adopt(facts)
 	case reasonRewound:
-		c.rebase(facts, from, rewind)
+		c.rebase(ctx, facts, from, rewind)
 	case reasonCompacted:
 		c.keepKnown(facts)
 		c.note(Note{Kind: NoteRecovered, Text: "the cursor was older than what the hub keeps; compared in full"})
@@ -115,7 +115,7 @@ func (c *cycle) adopt(facts map[memory.Path]reconcile.Facts) {
 }
 
 // rebase brings the baseline over to another history (ruling 13.4).
-func (c *cycle) rebase(facts map[memory.Path]reconcile.Facts, from memory.Cursor, rewind memory.Revision) {
+func (c *cycle) rebase(ctx context.Context, facts map[memory.Path]reconcile.Facts, from memory.Cursor, rewind memory.Revision) {
 	at := make(map[memory.Path]memory.Revision, len(c.base))
 	for p, b := range c.base {
 		at[p] = b.HubRevision
@@ -127,8 +127,16 @@ func (c *cycle) rebase(facts map[memory.Path]reconcile.Facts, from memory.Cursor
 		}
 	}
 	now := reconcile.Rebase(was, at, facts, rewind)
-	for p, b := range was {
+	for _, p := range slices.Sorted(maps.Keys(was)) {
+		b := was[p]
 		n, kept := now[p]
+		if edited := c.local[p] != "" && c.local[p] != b.Local; edited && b.Text == b.Hub && (!kept || n != b) {
+			// The hub may come to the agreed text again, by a machine that has not
+			// edited it since. Then it is what our edit was made on.
+			if text, err := c.text(ctx, b.Text); err == nil {
+				c.intend(p, text)
+			}
+		}
 		if (!kept || n != b) && c.local[p] != b.Local && !facts[p].Knew(b.Text) {
 			// Neither side holds the agreed text any more: its last copy is ours.
 			c.todo.PutTrash = append(c.todo.PutTrash, Trashed{ID: textID(string(p), string(b.Text)), Path: p, ETag: b.Text,
