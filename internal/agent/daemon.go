@@ -175,7 +175,7 @@ func (d *Daemon) start(l Link) error {
 	build := func() *syncer.Syncer { return syncer.New(ports, syncer.Options{}) }
 	r := &runner{
 		link: l, hub: h, remote: rem, log: log, m: d.m, now: d.opts.Now, build: build, s: build(),
-		watch: w, lock: newRootLock(l.Dir), report: &reporter{c: h.c, key: l.Key(), guard: judge}, token: d.state.tokenFileOf(l),
+		watch: w, lock: newRootLock(l.Dir), report: &reporter{c: h.c, key: l.Key(), guard: judge}, forget: st.Forget, token: d.state.tokenFileOf(l),
 		woken: make(chan struct{}, 1), moved: make(chan struct{}),
 	}
 	ctx, cancel := context.WithCancel(d.ctx)

@@ -38,7 +38,8 @@ type remote struct {
 	info       syncer.RemoteInfo // of the last call, for what commits do not tell
 	stopped    bool              // the hub took the project off the stream
 	own        map[memory.Revision]bool
-	arrivals   []arrival // commits of others whose application is to be measured
+	arrivals   []arrival       // commits of others whose application is to be measured
+	redacted   memory.Revision // the last redaction seen; 0 = none since it was seen to
 }
 
 // arrival is a commit of someone else, as the stream delivered it.
@@ -77,6 +78,7 @@ func (r *remote) event(ev client.Event) (look bool) {
 		}
 		r.commits, r.cursors = append(r.commits, ev.Commit), append(r.cursors, ev.Cursor)
 		r.arrivals = append(r.arrivals, arrival{ev.Commit.Revision, ev.Commit.Time})
+		r.noteRedaction(ev.Commit)
 		if len(r.commits) > maxBufferedCommits || r.bytes > maxBufferedBytes {
 			r.clear()
 		}
@@ -167,6 +169,26 @@ func (r *remote) onlyOwn(cursor memory.Cursor) bool {
 	return true
 }
 
+// noteRedaction remembers a commit that redacts; r.mu is held.
+func (r *remote) noteRedaction(c memory.Commit) {
+	for _, ch := range c.Changes {
+		if ch.Kind == memory.Redact {
+			r.redacted = max(r.redacted, c.Revision)
+		}
+	}
+}
+
+// redactedUpTo reports, once, whether the cursor has passed a redaction.
+func (r *remote) redactedUpTo(cursor memory.Cursor) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.redacted == 0 || r.redacted > cursor.Revision {
+		return false
+	}
+	r.redacted = 0
+	return true
+}
+
 // wasStopped reports whether the hub took the project off the stream.
 func (r *remote) wasStopped() bool {
 	r.mu.Lock()
@@ -225,6 +247,11 @@ func (r *remote) Changes(ctx context.Context, after memory.Cursor) (syncer.Chang
 		return syncer.ChangePage{}, err
 	}
 	r.sawHead(page.Head)
+	r.mu.Lock()
+	for _, c := range page.Commits {
+		r.noteRedaction(c)
+	}
+	r.mu.Unlock()
 	return syncer.ChangePage{Commits: page.Commits, Cursors: page.Cursors, More: page.More}, nil
 }
 

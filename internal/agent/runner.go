@@ -56,6 +56,7 @@ type runner struct {
 	watch  *watcher.Watch
 	lock   *rootLock
 	report *reporter
+	forget func(context.Context) error // removes texts that the state let go, for good
 	token  string // file
 
 	pending atomic.Uint32
@@ -242,6 +243,12 @@ func (r *runner) cycle(ctx context.Context) time.Duration {
 		return backoff(minRetry, maxRetry, r.failures)
 	}
 	r.failures, r.created = 0, false
+	if r.remote.redactedUpTo(st.Cursor) {
+		// What the cycle let go must not stay on the disk either (ruling 13.14).
+		if err := r.forget(ctx); err != nil {
+			r.log.Warn("a redacted text may still lie in the state; it is removed at the next start", "error", err)
+		}
+	}
 	if len(st.Conflicts) > 0 || len(r.report.open) > 0 {
 		if err := r.report.round(ctx, r.syncer(), st.Conflicts); err != nil {
 			r.log.Debug("conflicts are not all known to the hub", "error", err)

@@ -152,6 +152,39 @@ func TestUserMemoryStaysHere(t *testing.T) {
 	}
 }
 
+// TestRedactionReachesTheState redacts a shared text: files hold the marker, and no
+// byte of the text is left in any agent's state (13.14).
+func TestRedactionReachesTheState(t *testing.T) {
+	h, ms := team(t, 2)
+	a, b := ms[0], ms[1]
+	const leaked = "the customer's name is Zacharias Quillfeather"
+	a.write("project_x.md", note("x", leaked))
+	b.has("project_x.md", note("x", leaked))
+	inStep(t, a, b)
+	inState := func(m *machine) (found bool) {
+		must(t, filepath.WalkDir(m.state, func(p string, e fs.DirEntry, err error) error {
+			if err != nil || !e.Type().IsRegular() {
+				return err
+			}
+			text, err := os.ReadFile(p)
+			found = found || bytes.Contains(text, []byte(leaked))
+			return err
+		}))
+		return found
+	}
+	if !inState(a) || !inState(b) {
+		t.Fatal("the search does not find what must be there")
+	}
+	admin := filepath.Join(t.TempDir(), "admin")
+	must(t, os.WriteFile(admin, []byte(h.AdminToken+"\n"), 0o600))
+	command(t, "memsvc", "redact", "--hub", h.GRPCAddr, "--token-file", admin, "--team", "acme", "--project", "pay", "--reason", "a name", "project_x.md")
+	for _, m := range ms {
+		hubtest.Eventually(t, patience, m.name+" holds the marker and nothing else", func() bool {
+			return !strings.Contains(m.read("project_x.md"), leaked) && !inState(m)
+		})
+	}
+}
+
 // TestPolicyLetsARefusalThrough changes the team's policy while agents run: what was
 // refused goes up by itself.
 func TestPolicyLetsARefusalThrough(t *testing.T) {
