@@ -22,6 +22,7 @@ type grammar struct {
 	Conflicts conflictsCmd `cmd:"" help:"List, show and resolve conflicts."`
 	Log       logCmd       `cmd:"" help:"Show the commits of a project or of one memory."`
 	Show      showCmd      `cmd:"" help:"Print a memory as the hub has it, now or at a revision."`
+	Blame     blameCmd     `cmd:"" help:"Print a memory with who wrote each line, and in which revision."`
 	Diff      diffCmd      `cmd:"" help:"Compare local files with the hub, now or at a revision."`
 	Restore   restoreCmd   `cmd:"" help:"Bring memories back to what they were at a revision."`
 	Resume    resumeCmd    `cmd:"" help:"Decide what a brake asks."`
