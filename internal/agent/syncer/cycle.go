@@ -56,6 +56,9 @@ type cycle struct {
 
 	quota []memory.Violation // why the hub takes no new files in this cycle
 
+	dropped  []memory.Path // from the baseline, before the cursor was saved
+	advanced bool          // it is
+
 	todo      Update // not yet saved
 	todoBytes int
 	unsaved   map[memory.ETag][]byte // texts of todo

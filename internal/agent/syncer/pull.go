@@ -66,15 +66,25 @@ func (c *cycle) pull(ctx context.Context) error {
 // follows the cursor.
 func (c *cycle) rewound(ctx context.Context) (bool, error) {
 	st := &c.s.state
-	beyond := memory.Revision(0)
-	for p, b := range st.Baseline {
+	beyond, missing := memory.Revision(0), false
+	look := func(p memory.Path, e memory.ETag, rev memory.Revision) {
+		was, told := c.told[p][rev]
 		switch {
-		case b.HubRevision <= st.Cursor.Revision:
-		case b.HubRevision > c.cursor.Revision:
-			beyond = max(beyond, b.HubRevision)
-		case c.told[p][b.HubRevision] != b.Hub:
-			return true, nil
+		case rev <= st.Cursor.Revision:
+		case rev > c.cursor.Revision:
+			beyond = max(beyond, rev)
+		default:
+			missing = missing || !told || was != e
 		}
+	}
+	for p, b := range st.Baseline {
+		look(p, b.Hub, b.HubRevision)
+	}
+	for p, a := range st.Ahead {
+		look(p, a.ETag, a.Revision)
+	}
+	if missing {
+		return true, nil
 	}
 	if beyond == 0 {
 		return false, nil
@@ -134,11 +144,11 @@ func (c *cycle) fold(commit *memory.Commit) {
 		}
 		if ch.ETag != "" {
 			c.pass(p, ch.ETag, commit.Revision)
-			if c.told[p] == nil {
-				c.told[p] = map[memory.Revision]memory.ETag{}
-			}
-			c.told[p][commit.Revision] = ch.ETag
 		}
+		if c.told[p] == nil {
+			c.told[p] = map[memory.Revision]memory.ETag{}
+		}
+		c.told[p][commit.Revision] = ch.ETag
 		if ch.Kind == memory.Redact {
 			c.scrub(p)
 		}

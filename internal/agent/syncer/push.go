@@ -149,12 +149,20 @@ func (c *cycle) pushed(ctx context.Context, batch []unit, res CommitResult) erro
 		// Somebody had put the same there already; when, the next pull may tell.
 		rev = c.cursor.Revision
 	}
+	// Nothing of others lies between: the cursor can move over our own commit, which
+	// then need not be pulled again.
+	at := c.s.state.Cursor
+	next := res.Created && at == c.cursor && at.Epoch == res.Head.Epoch && rev == at.Revision+1 && res.Commit.ID != ""
 	for _, u := range batch {
 		for _, o := range u {
 			p := o.Path
 			if o.isDelete() {
 				delete(c.remote, p)
 				c.dropBase(p)
+				if !next {
+					// The commit must turn up among what follows the cursor; see rewound.
+					c.todo.PutAhead = append(c.todo.PutAhead, Ahead{Path: p, Revision: rev})
+				}
 				c.result.Deleted++
 				continue
 			}
@@ -169,10 +177,8 @@ func (c *cycle) pushed(ctx context.Context, batch []unit, res CommitResult) erro
 			c.result.Pushed++
 		}
 	}
-	// Nothing of others lies between: the cursor can move over our own commit, which
-	// then need not be pulled again.
-	if at := c.s.state.Cursor; res.Created && at == c.cursor && at.Epoch == res.Head.Epoch && res.Commit.Revision == at.Revision+1 && res.Commit.ID != "" {
-		c.cursor = memory.Cursor{Epoch: at.Epoch, Revision: res.Commit.Revision, CommitID: res.Commit.ID}
+	if next {
+		c.cursor = memory.Cursor{Epoch: at.Epoch, Revision: rev, CommitID: res.Commit.ID}
 		cursor := c.cursor
 		c.todo.Cursor = &cursor
 	}

@@ -26,8 +26,11 @@ func (c *cycle) resumePulls(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		entry := BaseEntry{Text: e, Hub: e, Local: e, HubRevision: rev}
 		if ok {
-			c.setBase(p, BaseEntry{Text: e, Hub: e, Local: e, HubRevision: rev}, text)
+			c.setBase(p, entry, text)
+		} else {
+			c.base[p] = entry // planned with; a later cycle, which can read the file, saves it
 		}
 	}
 	return nil

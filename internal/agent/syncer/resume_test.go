@@ -21,65 +21,80 @@ func TestPullKilledBeforeItWasSaved(t *testing.T) {
 	// The first pull may have found the disk busy once, so that the baseline knows
 	// already that the hub is ahead.
 	for _, behind := range []bool{false, true} {
-		w := newWorld(t)
-		a, b := w.machine("a"), w.machine("b")
-		to := func(n int) {
-			for _, p := range paths {
-				if s := text[p][n]; s != "" {
-					b.save(p, s)
-				} else {
-					b.Delete(p)
-				}
+		testPullKilled(t, paths, text, behind, false)
+		testPullKilled(t, paths, text, behind, true)
+	}
+}
+
+func testPullKilled(t *testing.T, paths []memory.Path, text map[memory.Path][3]string, behind, unreadable bool) {
+	w := newWorld(t)
+	a, b := w.machine("a"), w.machine("b")
+	to := func(n int) {
+		for _, p := range paths {
+			if s := text[p][n]; s != "" {
+				b.save(p, s)
+			} else {
+				b.Delete(p)
 			}
-			w.settle(b)
 		}
-		to(0)
-		w.settle(a, b)
-		to(1)
-		if behind {
-			a.Disk.Hook = func(op string, after bool) error {
-				if op == "write" && !after {
-					return errors.New("disk full")
-				}
-				return nil
-			}
-			_ = a.syncErr()
-			a.Disk.Hook = nil
-		}
-		killed := errors.New("killed")
-		writes := 0
+		w.settle(b)
+	}
+	to(0)
+	w.settle(a, b)
+	to(1)
+	if behind {
 		a.Disk.Hook = func(op string, after bool) error {
-			if op == "write" && after {
-				writes++
+			if op == "write" && !after {
+				return errors.New("disk full")
 			}
 			return nil
 		}
-		a.state.Hook = func(op string, after bool) error {
-			if op == "apply" && writes > 0 {
-				return killed
+		_ = a.syncErr()
+		a.Disk.Hook = nil
+	}
+	killed := errors.New("killed")
+	writes := 0
+	a.Disk.Hook = func(op string, after bool) error {
+		if op == "write" && after {
+			writes++
+		}
+		return nil
+	}
+	a.state.Hook = func(op string, after bool) error {
+		if op == "apply" && writes > 0 {
+			return killed
+		}
+		return nil
+	}
+	if err := a.syncErr(); !errors.Is(err, killed) {
+		t.Fatal(err)
+	}
+	a.Disk.Hook, a.state.Hook = nil, nil
+	if writes != len(paths) {
+		t.Fatalf("%d of %d files were pulled before the kill", writes, len(paths))
+	}
+	a.state.PowerLoss()
+	a.restart()
+	to(2)
+	if unreadable { // the first look afterwards meets a bad disk
+		a.Disk.Hook = func(op string, after bool) error {
+			if op == "read" && !after {
+				return errors.New("bad disk")
 			}
 			return nil
 		}
-		if err := a.syncErr(); !errors.Is(err, killed) {
-			t.Fatal(err)
-		}
-		a.Disk.Hook, a.state.Hook = nil, nil
-		if writes != len(paths) {
-			t.Fatalf("%d of %d files were pulled before the kill", writes, len(paths))
-		}
-		a.state.PowerLoss()
-		a.restart()
-		to(2)
-		w.settle(a, b)
-		want := files{"edited.md": "three\n", "new.md": "three\n"}
-		w.want(want)
-		a.want(want)
-		b.want(want)
-		if c := a.s.Status().Conflicts; len(c) != 0 {
-			t.Errorf("behind %v: conflicts with what was pulled: %+v", behind, c)
-		}
-		if st := a.s.Status(); st.Phase != syncer.PhaseInSync {
-			t.Errorf("behind %v: %+v", behind, st)
-		}
+		a.syncErr()
+		a.Disk.Hook = nil
+	}
+	w.settle(a, b)
+	want := files{"edited.md": "three\n", "new.md": "three\n"}
+	w.want(want)
+	a.want(want)
+	b.want(want)
+	if c := a.s.Status().Conflicts; len(c) != 0 {
+		t.Errorf("behind %v, unreadable %v: conflicts with what was pulled: %+v", behind, unreadable, c)
+	}
+	if st := a.s.Status(); st.Phase != syncer.PhaseInSync {
+		t.Errorf("behind %v, unreadable %v: %+v", behind, unreadable, st)
 	}
 }

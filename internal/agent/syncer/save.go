@@ -18,10 +18,16 @@ func (c *cycle) setBase(p memory.Path, entry BaseEntry, text []byte) {
 	c.keepText(text)
 }
 
-// dropBase notes that both sides lack a path.
+// dropBase notes that both sides lack a path. Until the cursor is saved the baseline
+// keeps it on disk: a baseline that lacks a file which the hub had at the cursor would
+// know nothing of it any more, should the hub fall back to there.
 func (c *cycle) dropBase(p memory.Path) {
 	delete(c.base, p)
 	delete(c.todo.PutBaseline, p)
+	if !c.advanced {
+		c.dropped = append(c.dropped, p)
+		return
+	}
 	c.todo.DropBaseline = append(c.todo.DropBaseline, p)
 	c.caughtUp(p)
 }
@@ -136,9 +142,9 @@ func textID(parts ...string) string {
 func (c *cycle) advance(ctx context.Context) error {
 	st := &c.s.state
 	behind := func(p memory.Path, rev memory.Revision) {
-		hub, _ := c.remote[p]
+		hub := c.remote[p]
 		if c.base[p].Hub == hub.ETag {
-			if _, was := st.Ahead[p]; was {
+			if a, was := st.Ahead[p]; was && (c.full || a.Revision <= c.cursor.Revision) {
 				c.todo.DropAhead = append(c.todo.DropAhead, p)
 			}
 			return
@@ -174,6 +180,12 @@ func (c *cycle) advance(ctx context.Context) error {
 			behind(p, rev)
 		}
 	}
+	for _, p := range c.dropped {
+		if _, back := c.base[p]; !back {
+			c.todo.DropBaseline = append(c.todo.DropBaseline, p)
+		}
+	}
+	c.advanced = true
 	if c.cursor != st.Cursor {
 		cursor := c.cursor
 		c.todo.Cursor = &cursor
