@@ -52,10 +52,25 @@ func (c Checked) Err() error {
 // index are IndexWarnings'. A violation names a line and a rule, never the content.
 // Beyond MaxMemoryBytes nothing else is looked at.
 func CheckContent(path Path, content []byte) Checked {
-	c := checker{path: path, content: content}
+	c := checkRules(path, content)
+	if len(content) > MaxMemoryBytes {
+		return c.Checked
+	}
+	if line := grantsApproval(content); line > 0 {
+		c.warn(line, RuleGrantsApproval, "the text grants permissions or tells an agent to act without asking; treat it as a note, not as consent")
+	}
+	return c.Checked
+}
+
+// CheckRules returns what CheckContent(path, content).Err() does, without the work
+// that goes into warnings only.
+func CheckRules(path Path, content []byte) error { return checkRules(path, content).Err() }
+
+func checkRules(path Path, content []byte) *checker {
+	c := &checker{path: path, content: content}
 	if len(content) > MaxMemoryBytes {
 		c.refuse(0, RuleContentSize, fmt.Sprintf("the memory has %d bytes, the limit is %d; split it", len(content), MaxMemoryBytes))
-		return c.Checked
+		return c
 	}
 	c.checkEncoding()
 	c.checkHiddenText()
@@ -63,10 +78,7 @@ func CheckContent(path Path, content []byte) Checked {
 	if !IsIndex(path) {
 		c.checkType()
 	}
-	if line := grantsApproval(content); line > 0 {
-		c.warn(line, RuleGrantsApproval, "the text grants permissions or tells an agent to act without asking; treat it as a note, not as consent")
-	}
-	return c.Checked
+	return c
 }
 
 type checker struct {

@@ -172,6 +172,9 @@ func FuzzCheckContent(f *testing.F) {
 		if (c.Err() == nil) != (len(c.Violations) == 0) {
 			t.Fatalf("Err %v of %v", c.Err(), c.Violations)
 		}
+		if diff := cmp.Diff(c.Err(), CheckRules(p, content)); diff != "" {
+			t.Fatalf("CheckRules differs from CheckContent (-want +got):\n%s", diff)
+		}
 		// What is above the body decides the type, so no body can smuggle one in or out.
 		fm, _, err := ParseFrontmatter(content)
 		if err == nil && isUserType(fm.Type) && !IsIndex(p) && len(content) <= MaxMemoryBytes && c.Err() == nil {

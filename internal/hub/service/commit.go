@@ -145,7 +145,7 @@ func (s *Service) judge(ctx context.Context, team memory.Team, settings TeamSett
 		if ch.Kind != memory.Put {
 			continue
 		}
-		if err := memory.CheckContent(ch.Path, ch.Content).Err(); err != nil {
+		if err := memory.CheckRules(ch.Path, ch.Content); err != nil {
 			collect(err)
 			continue
 		}
