@@ -2,8 +2,11 @@ package syncer
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
+
+	"github.com/memsvc/memsvc/internal/memory"
 )
 
 // resumePulls settles pulls whose end was not saved: a file that holds a text which its
@@ -22,15 +25,15 @@ func (c *cycle) resumePulls(ctx context.Context) error {
 		if e == "" || !was || e == b.Local || e == b.Hub || e == c.remote[p].ETag || rev <= b.HubRevision || c.masked(p) {
 			continue
 		}
-		text, ok, err := c.readAs(ctx, p, e)
-		if err != nil {
-			return err
-		}
-		entry := BaseEntry{Text: e, Hub: e, Local: e, HubRevision: rev}
-		if ok {
-			c.setBase(p, entry, text)
-		} else {
-			c.base[p] = entry // planned with; a later cycle, which can read the file, saves it
+		text, err := c.s.ports.Local.Read(ctx, p)
+		switch {
+		case errors.Is(err, ErrLocalChanged), errors.Is(err, ErrLocalAbsent):
+			continue
+		case err != nil:
+			// Going on without it would move the cursor past what tells us of the pull.
+			return &stepError{step: "read", path: p, err: err}
+		case memory.ETagOf(text) == e:
+			c.setBase(p, BaseEntry{Text: e, Hub: e, Local: e, HubRevision: rev}, text)
 		}
 	}
 	return nil
