@@ -14,17 +14,24 @@ const maxEarlier = 8
 // intend notes that a text is about to be sent.
 func (c *cycle) intend(p memory.Path, text []byte) {
 	e := memory.ETagOf(text)
-	i := Intent{Path: p, ToHub: true, Wanted: e, Base: e}
-	if old, sent := c.s.state.Intents[p]; sent && old.ToHub {
+	c.keepText(text)
+	c.putIntent(Intent{Path: p, ToHub: true, Wanted: e, Base: e})
+}
+
+// intendDelete notes that a delete is about to be sent.
+func (c *cycle) intendDelete(p memory.Path) { c.putIntent(Intent{Path: p, ToHub: true}) }
+
+// putIntent adds to an intent what was intended before and may still arrive.
+func (c *cycle) putIntent(i Intent) {
+	if old, sent := c.s.state.Intents[i.Path]; sent && old.ToHub {
 		for _, was := range append(slices.Clone(old.Earlier), old.Wanted) {
-			if was != e {
+			if was != i.Wanted && was != "" {
 				i.Earlier = append(i.Earlier, was)
 			}
 		}
 		i.Earlier = i.Earlier[max(0, len(i.Earlier)-maxEarlier):]
 	}
 	c.todo.PutIntents = append(c.todo.PutIntents, i)
-	c.keepText(text)
 }
 
 // notSent notes that the text that was intended last certainly did not arrive. What was
@@ -64,6 +71,10 @@ func (c *cycle) honourIntents(ctx context.Context) error {
 			if text, err := c.text(ctx, i.Base); err == nil {
 				c.agreeOn(p, i, i.Base, rev, text)
 			}
+		case i.ToHub && i.Wanted == "" && f.ETag == "" && c.base[p].Hub != "":
+			// Our delete arrived. What is here now was put here since.
+			c.dropBase(p)
+			c.todo.DropIntents = append(c.todo.DropIntents, p)
 		case i.ToHub && c.base[p].Hub != i.Wanted:
 			// It may still arrive.
 		case !i.ToHub && c.local[p] == i.Wanted:

@@ -94,7 +94,7 @@ func (c *cycle) brake(first bool) (halt bool, why string, missing []memory.Path)
 	all := c.baseline()
 	for p, i := range st.Intents {
 		// What may have reached the hub would be deleted there too.
-		if _, agreed := all[p]; !agreed && i.ToHub {
+		if _, agreed := all[p]; !agreed && i.ToHub && i.Wanted != "" {
 			all[p] = reconcile.Agreed(i.Wanted)
 		}
 	}

@@ -109,7 +109,9 @@ func (c *cycle) send(ctx context.Context, batch []unit) (again []unit, err error
 		}
 		for _, u := range batch {
 			for _, o := range u {
-				if !o.isDelete() {
+				if o.isDelete() {
+					c.intendDelete(o.Path)
+				} else {
 					c.intend(o.Path, o.text)
 				}
 			}
@@ -159,6 +161,7 @@ func (c *cycle) pushed(ctx context.Context, batch []unit, res CommitResult) erro
 			if o.isDelete() {
 				delete(c.remote, p)
 				c.dropBase(p)
+				c.todo.DropIntents = append(c.todo.DropIntents, p)
 				if !next {
 					// The commit must turn up among what follows the cursor; see rewound.
 					c.todo.PutAhead = append(c.todo.PutAhead, Ahead{Path: p, Revision: rev})

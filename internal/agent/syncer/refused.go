@@ -15,9 +15,7 @@ func (c *cycle) refused(ctx context.Context, batch []unit, e *memory.Error) (res
 	if definite(e) {
 		for _, u := range batch {
 			for _, o := range u {
-				if !o.isDelete() {
-					c.notSent(o.Path)
-				}
+				c.notSent(o.Path)
 			}
 		}
 	}

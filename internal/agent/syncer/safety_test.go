@@ -351,6 +351,44 @@ func TestLostAnswerAndEdit(t *testing.T) {
 	}
 }
 
+// The delete reaches the hub, its answer is lost, the user brings the file back with the
+// very same bytes: that is a new file, not one that the hub's side deleted.
+func TestLostAnswerOfDelete(t *testing.T) {
+	for _, rename := range []bool{false, true} {
+		w := newWorld(t)
+		a, b := w.machine("a"), w.machine("b")
+		const text = "a text of some length\n"
+		a.save("project_x.md", text)
+		a.save("project_y.md", "y\n")
+		a.save("project_z.md", "z\n")
+		w.settle(a, b)
+		a.remote.Hook = func(op string, after bool) error {
+			if op == "push" && after {
+				return errors.New("connection reset")
+			}
+			return nil
+		}
+		if rename {
+			a.Rename("project_x.md", "moved.md")
+		} else {
+			a.Delete("project_x.md")
+		}
+		_ = a.syncErr()
+		a.remote.Hook = nil
+		a.restart()
+		if rename {
+			a.Rename("moved.md", "project_x.md")
+		} else {
+			a.save("project_x.md", text)
+		}
+		w.settle(a, b)
+		want := files{"project_x.md": text, "project_y.md": "y\n", "project_z.md": "z\n"}
+		w.want(want)
+		a.want(want)
+		b.want(want)
+	}
+}
+
 // A cycle may stop before or after any call of any port; run again, it ends the same.
 func TestCrashAnywhere(t *testing.T) {
 	type crash struct{}

@@ -117,7 +117,7 @@ const (
 type Intent struct {
 	Path   memory.Path
 	ToHub  bool        // else: to the disk
-	Wanted memory.ETag // what is about to be put there
+	Wanted memory.ETag // what is about to be put there; "" = a delete
 	Base   memory.ETag // the agreed text then; its bytes are kept ("" = they are not: ask the hub)
 	// Earlier are texts of requests before this one that may still arrive, oldest
 	// first; their bytes are not kept.
