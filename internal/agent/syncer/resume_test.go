@@ -77,13 +77,16 @@ func testPullKilled(t *testing.T, paths []memory.Path, text map[memory.Path][3]s
 	a.restart()
 	to(2)
 	if unreadable { // the first look afterwards meets a bad disk
+		bad := errors.New("bad disk")
 		a.Disk.Hook = func(op string, after bool) error {
 			if op == "read" && !after {
-				return errors.New("bad disk")
+				return bad
 			}
 			return nil
 		}
-		a.syncErr()
+		if err := a.syncErr(); !errors.Is(err, bad) {
+			t.Error(err)
+		}
 		a.Disk.Hook = nil
 	}
 	w.settle(a, b)
