@@ -16,6 +16,13 @@ import (
 // restores the backup: the machines delete nothing and offer again what it does not know.
 func TestRestoredFromBackup(t *testing.T) {
 	t.Parallel()
+	for range rounds() {
+		restored(t)
+	}
+}
+
+func restored(t *testing.T) {
+	t.Helper()
 	h := newHub(t, "")
 	a, b := newMachine(t, h, "anna"), newMachine(t, h, "ben")
 	a.start()
