@@ -64,7 +64,7 @@ func Main(ctx context.Context, app App) int {
 	if errors.Is(err, config.ErrShown) {
 		return ExitOK
 	}
-	if err == nil && g.StateDir == "" {
+	if err == nil && g.StateDir == "" && kctx.Command() != "version" {
 		err = stateErr
 	}
 	if err == nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -35,8 +36,11 @@ func (x *syncCmd) Run(c *command) error {
 	defer cancel()
 	var st Status
 	err = control.Call(ctx, string(c.state), methodSettle, nil, &st)
-	if errors.Is(err, control.ErrNoDaemon) {
+	switch {
+	case errors.Is(err, control.ErrNoDaemon):
 		st, err = x.here(ctx, c, links)
+	case err == nil:
+		st, err = onlyThese(st, links)
 	}
 	if err != nil {
 		return err
@@ -53,6 +57,22 @@ func (x *syncCmd) Run(c *command) error {
 		return exitCode(code)
 	}
 	return nil
+}
+
+// onlyThese narrows a daemon's status to the links that were asked for. One that the
+// daemon does not serve was not synced, and cannot be beside it.
+func onlyThese(st Status, links []Link) (Status, error) {
+	all := st.Links
+	st.Links, st.InStep = []LinkStatus{}, true
+	for _, l := range links {
+		i := slices.IndexFunc(all, func(s LinkStatus) bool { return s.ID == l.ID() })
+		if i < 0 {
+			return Status{}, usage("the daemon of this state directory (process %d) does not serve %s; link it there, or give another --state-dir", st.PID, l.Dir)
+		}
+		st.Links = append(st.Links, all[i])
+		st.InStep = st.InStep && all[i].InStep
+	}
+	return st, nil
 }
 
 // printSynced writes one line a link, and more only where something is not in step.

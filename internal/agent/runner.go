@@ -57,7 +57,7 @@ type runner struct {
 	lock   *rootLock
 	report *reporter
 	forget func(context.Context) error // removes texts that the state let go, for good
-	token  string // file
+	token  string                      // file
 
 	pending atomic.Uint32
 	woken   chan struct{}
