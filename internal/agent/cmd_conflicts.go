@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"github.com/memsvc/memsvc/internal/agent/control"
 	"github.com/memsvc/memsvc/internal/agent/syncer"
@@ -276,24 +277,41 @@ func (x *resumeCmd) Run(c *command) error {
 func (c *command) act(l Link, method string, params, result any, here func(context.Context, *syncer.Syncer) error) error {
 	ctx, cancel := context.WithTimeout(c.ctx, defaultTimeout)
 	defer cancel()
-	err := control.Call(ctx, string(c.state), method, params, result)
-	if !errors.Is(err, control.ErrNoDaemon) {
-		return plain(err)
-	}
 	if !c.state.exists() {
 		return usage("no state in %s; give the --state-dir of the agent", string(c.state))
 	}
-	lock, err := control.Acquire(string(c.state))
-	if err != nil {
-		return err
+	_, err := c.daemonOr(ctx, method, params, result, func() error {
+		one, err := c.open(l)
+		if err != nil {
+			return err
+		}
+		defer one.close()
+		return here(ctx, one.s)
+	})
+	return plain(err)
+}
+
+// startingUp bounds how long a command waits for whoever holds the state directory and
+// does not answer yet: a daemon that just starts or ends, or another command.
+const startingUp = 5 * time.Second
+
+// daemonOr has the daemon do something, or does it here, with the state directory
+// locked, when none runs. asked says which it was.
+func (c *command) daemonOr(ctx context.Context, method string, params, result any, here func() error) (asked bool, err error) {
+	for since := c.Now(); ; {
+		err := control.Call(ctx, string(c.state), method, params, result)
+		if !errors.Is(err, control.ErrNoDaemon) {
+			return true, err
+		}
+		lock, err := control.Acquire(string(c.state))
+		switch {
+		case err == nil:
+			defer func() { _ = lock.Release() }()
+			return false, here()
+		case !errors.Is(err, control.ErrLocked), c.Now().Sub(since) > startingUp, !pause(ctx, 20*time.Millisecond):
+			return false, err
+		}
 	}
-	defer func() { _ = lock.Release() }()
-	one, err := c.open(l)
-	if err != nil {
-		return err
-	}
-	defer one.close()
-	return plain(here(ctx, one.s))
 }
 
 // plain marks errors that are a person's mistake.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/memsvc/memsvc/internal/agent/control"
 	"github.com/memsvc/memsvc/internal/agent/syncer"
 	"github.com/memsvc/memsvc/internal/agent/syncstate"
 	"github.com/memsvc/memsvc/internal/agent/workspace"
@@ -32,14 +31,19 @@ func (x *syncCmd) Run(c *command) error {
 	if err != nil {
 		return err
 	}
+	for _, l := range links { // before the lock makes a state directory
+		if _, err := c.state.lacksDir(l); err != nil {
+			return err
+		}
+	}
 	ctx, cancel := context.WithTimeout(c.ctx, x.Timeout)
 	defer cancel()
 	var st Status
-	err = control.Call(ctx, string(c.state), methodSettle, nil, &st)
-	switch {
-	case errors.Is(err, control.ErrNoDaemon):
+	asked, err := c.daemonOr(ctx, methodSettle, nil, &st, func() (err error) {
 		st, err = x.here(ctx, c, links)
-	case err == nil:
+		return err
+	})
+	if err == nil && asked {
 		st, err = onlyThese(st, links)
 	}
 	if err != nil {
@@ -102,11 +106,6 @@ func (x *syncCmd) here(ctx context.Context, c *command, links []Link) (Status, e
 			fmt.Fprintf(c.Stderr, "made %s\n", l.Dir)
 		}
 	}
-	lock, err := control.Acquire(string(c.state))
-	if err != nil {
-		return Status{}, err
-	}
-	defer func() { _ = lock.Release() }()
 	st := Status{Version: userAgent(), StateDir: string(c.state), Running: true, InStep: true, Hubs: []HubStatus{}, Links: []LinkStatus{}}
 	for _, l := range links {
 		s := x.syncLink(ctx, c, l)

@@ -372,6 +372,17 @@ func (c phaseCollector) Collect(ch chan<- prometheus.Metric) {
 // prepareDir makes the directory of a link that has no state yet, if its parent is
 // there. A link that has a state and no directory is a brake, not a new beginning.
 func (s stateDir) prepareDir(l Link) (made bool, err error) {
+	if lacks, err := s.lacksDir(l); err != nil || !lacks {
+		return false, err
+	}
+	if err := os.Mkdir(l.Dir, 0o777); err != nil {
+		return false, fmt.Errorf("--dir %s: %w", l.Dir, err)
+	}
+	return true, nil
+}
+
+// lacksDir reports whether prepareDir would make the directory. It touches nothing.
+func (s stateDir) lacksDir(l Link) (bool, error) {
 	if _, err := os.Stat(l.Dir); !errors.Is(err, os.ErrNotExist) {
 		return false, nil
 	}
@@ -380,9 +391,6 @@ func (s stateDir) prepareDir(l Link) (made bool, err error) {
 	}
 	if fi, err := os.Stat(filepath.Dir(l.Dir)); err != nil || !fi.IsDir() {
 		return false, usage("--dir %s: neither it nor the directory above is there; make it, or correct the path", l.Dir)
-	}
-	if err := os.Mkdir(l.Dir, 0o777); err != nil {
-		return false, fmt.Errorf("--dir %s: %w", l.Dir, err)
 	}
 	return true, nil
 }
