@@ -242,6 +242,8 @@ func (o *opened) cycles(ctx context.Context) error {
 	for range maxCycles {
 		res, err := o.s.Cycle(ctx)
 		switch {
+		case errors.Is(err, memory.ErrNotFound) && o.s.Status().Cursor.Epoch != "":
+			return projectGone(o.link)
 		case errors.Is(err, memory.ErrNotFound) && !created:
 			created = true
 			if err := createProject(ctx, o.hub, o.link); err != nil {

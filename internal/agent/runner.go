@@ -211,7 +211,11 @@ func (r *runner) cycle(ctx context.Context) time.Duration {
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return 0
 	}
-	if errors.Is(err, memory.ErrNotFound) && !r.created {
+	switch {
+	case !errors.Is(err, memory.ErrNotFound):
+	case r.syncer().Status().Cursor.Epoch != "":
+		err = projectGone(r.link)
+	case !r.created:
 		r.created = true
 		if err = createProject(ctx, r.hub.c, r.link); err == nil {
 			r.log.Info("project made on the hub, or there by now")
@@ -362,6 +366,13 @@ func createProject(ctx context.Context, c *client.Client, l Link) error {
 			"the hub knows no project %s that this token may see, and the token may not create it; ask an admin of the team, or check --team and --project", l.Name())}
 	}
 	return err
+}
+
+// projectGone says that a project which was there is no more. It is not made again by
+// itself: whoever purged it meant it.
+func projectGone(l Link) error {
+	return &memory.Error{Reason: memory.ReasonNotFound, Message: fmt.Sprintf(
+		"the hub does not know project %s any more: it was purged, the hub was restored from before it was made, or the token may not see it; 'memsync-agent link --create' makes it anew and offers it the files that are here", l.Name())}
 }
 
 // keepFollowing puts the project on the stream, after the first good cycle and after

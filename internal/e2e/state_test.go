@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -127,6 +128,41 @@ func TestOneBadLinkStopsNoOther(t *testing.T) {
 	})
 	b.write("project_x.md", note("x", "and back"))
 	m.has("project_x.md", note("x", "and back"))
+}
+
+// TestPurgedProjectStaysPurged purges a project under running agents: they stop, say
+// so, keep their files and do not make it again.
+func TestPurgedProjectStaysPurged(t *testing.T) {
+	h := hubtest.Start(t, hubtest.Options{})
+	token := h.TokenFile("acme", "", "writer") // may make projects
+	a := newMachine(t, "A", h.GRPCAddr, token)
+	a.start()
+	a.write("project_x.md", note("x", "old"))
+	inStep(t, a)
+	hist := historyOf(t, h)
+	must(t, hist.c.PurgeProject(t.Context(), project))
+	a.write("project_x.md", note("x", "edited"))
+	s := a.eventually("stops", func(s agent.LinkStatus) bool { return s.Phase == agent.PhaseStopped })
+	if !strings.Contains(s.LastError.Message, "does not know project") {
+		t.Errorf("error %q", s.LastError.Message)
+	}
+	projects, err := hist.c.Projects(t.Context(), project.Team)
+	must(t, err)
+	if len(projects) != 0 {
+		t.Errorf("the project is back: %v", projects)
+	}
+	if got := a.read("project_x.md"); got != note("x", "edited") {
+		t.Errorf("the file is %q", got)
+	}
+	// A person makes it again, and the files are offered to it.
+	_, err = hist.c.CreateProject(t.Context(), project)
+	must(t, err)
+	a.stop()
+	a.start()
+	inStep(t, a)
+	if got := hist.files()["project_x.md"]; got != note("x", "edited") {
+		t.Errorf("the hub has %q", got)
+	}
 }
 
 // TestManyLinksOnOneStream runs three projects of one hub in one daemon.
