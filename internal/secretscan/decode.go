@@ -25,8 +25,9 @@ func decode(v *variant) *variant {
 	b := &builder{parent: v}
 	copied := 0 // offset up to which s is in b, or was left out
 	found := false
+	parts := encodedParts{s: s, percent: -1, slash: -1}
 	for i := 0; i < len(s); {
-		from, to, text := nextEncoded(s, i)
+		from, to, text := parts.next(i)
 		if from < 0 {
 			break
 		}
@@ -60,30 +61,68 @@ func decode(v *variant) *variant {
 	return b.variant()
 }
 
-// nextEncoded finds the next encoded part of s at or after i, and what it says.
-func nextEncoded(s string, i int) (from, to int, text string) {
+// encodedParts walks through the encoded parts of s.
+type encodedParts struct {
+	s string
+	// Where the next '%' and '\\' stand, as far as is known: looked for again only once they are behind.
+	percent, slash int
+}
+
+// minRun is the shortest run of base64 characters that run looks at.
+const minRun = min(minHex, minBase64)
+
+// next finds the next encoded part of s at or after i, and what it says. A run of base64 characters is taken to begin
+// at i at the earliest.
+func (e *encodedParts) next(i int) (from, to int, text string) {
+	s := e.s
+	escape := e.escape(i)
 	for i < len(s) {
-		c := s[i]
-		switch {
-		case c == '%' || c == '\\':
-			if from, to, text, ok := escapes(s, i); ok {
-				return from, to, text
+		// A run that is long enough and begins before end holds the character there. In prose hardly any other
+		// character need be looked at.
+		end := i + minRun - 1
+		start := min(end+1, len(s))
+		if end < len(s) && isBase64(s[end]) {
+			for start = end; start > i && isBase64(s[start-1]); {
+				start--
 			}
-			i++
-		case isBase64(c):
-			end := i + 1
-			for end < len(s) && isBase64(s[end]) {
-				end++
-			}
-			if from, to, text, ok := run(s, i, end); ok {
-				return from, to, text
-			}
-			i = end
-		default:
-			i++
 		}
+		if escape < start {
+			if from, to, text, ok := escapes(s, escape); ok {
+				return from, to, text
+			}
+			escape = e.escape(escape + 1)
+			continue
+		}
+		if start > end || end >= len(s) {
+			i = start
+			continue
+		}
+		for end++; end < len(s) && isBase64(s[end]); {
+			end++
+		}
+		if from, to, text, ok := run(s, start, end); ok {
+			return from, to, text
+		}
+		i = end
 	}
 	return -1, -1, ""
+}
+
+// escape finds what may begin an escape at or after i; len(s) if nothing does.
+func (e *encodedParts) escape(i int) int {
+	seek := func(at *int, c byte) {
+		if *at >= i {
+			return
+		}
+		if *at = strings.IndexByte(e.s[i:], c); *at < 0 {
+			*at = len(e.s)
+		} else {
+			*at += i
+		}
+	}
+	seek(&e.percent, '%')
+	seek(&e.slash, '\\')
+	return min(e.percent, e.slash)
 }
 
 // run tries s[from:to], a maximal run of base64 characters, as hex and as base64.
