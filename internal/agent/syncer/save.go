@@ -7,8 +7,17 @@ import (
 	"github.com/memsvc/memsvc/internal/memory"
 )
 
-// setBase notes that both sides agree on a path. text are the bytes of entry.Text.
+// setBase notes that both sides agree on a path. text are the bytes of entry.Text. What
+// was on its way to the hub before cannot be applied there any more: it was made on
+// another text. So what was intended is over.
 func (c *cycle) setBase(p memory.Path, entry BaseEntry, text []byte) {
+	if _, intended := c.s.state.Intents[p]; intended {
+		c.todo.DropIntents = append(c.todo.DropIntents, p)
+	}
+	c.putBase(p, entry, text)
+}
+
+func (c *cycle) putBase(p memory.Path, entry BaseEntry, text []byte) {
 	if c.todo.PutBaseline == nil {
 		c.todo.PutBaseline = map[memory.Path]BaseEntry{}
 	}
@@ -219,7 +228,7 @@ func (c *cycle) saveRebased(ctx context.Context) error {
 		}
 		for _, p := range changed[:n] {
 			if text, known := c.ancestor(ctx, p); known {
-				c.setBase(p, c.base[p], text)
+				c.putBase(p, c.base[p], text)
 			} else {
 				// Without its text it cannot be an ancestor; the path is compared anew.
 				c.dropBase(p)
