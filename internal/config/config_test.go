@@ -22,6 +22,7 @@ type grammar struct {
 		Limit int           `default:"1" help:"Bound."`
 		Loud  bool          `help:"Say more."`
 		Key   string        `secret:"" help:"Key."`
+		Yes   bool          `cmdline:"" help:"Really."`
 	} `cmd:"" help:"Serve."`
 }
 
@@ -79,6 +80,7 @@ func TestStrictFile(t *testing.T) {
 		{"nested", "serve:\n  addr: a:1\n", "settings are flat"},
 		{"two documents", "addr: a:1\n---\naddr: b:2\n", "more than one document"},
 		{"bad value", "every: soon\n", "every"},
+		{"a decision", "yes: true\n", `line 1: "yes" is decided each time, on the command line: --yes`},
 		{"bad yaml", "addr: [\n", "settings file"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -127,7 +129,28 @@ func TestShowKeepsSecrets(t *testing.T) {
 	if err := config.Show(&out, ctx); err != nil {
 		t.Fatal(err)
 	}
-	if s := out.String(); strings.Contains(s, "hush-hush") || !strings.Contains(s, `key: "(set)"`) || !strings.Contains(s, `limit: "1"`) {
+	if s := out.String(); strings.Contains(s, "hush-hush") || !strings.Contains(s, `key: "(set)"`) || !strings.Contains(s, `limit: "1"`) || strings.Contains(s, "yes") {
 		t.Errorf("shown:\n%s", s)
+	}
+}
+
+// TestDecisionsComeFromTheCommandLine sets one in the environment and expects that it
+// does nothing and is not offered.
+func TestDecisionsComeFromTheCommandLine(t *testing.T) {
+	t.Setenv("PROG_YES", "true")
+	var g grammar
+	var out bytes.Buffer
+	options := config.Options{Program: "prog", EnvPrefix: "PROG", Stdout: &out, Stderr: &out}
+	if _, err := config.Parse(&g, options, []string{"serve"}); err != nil || g.Serve.Yes {
+		t.Errorf("yes=%t, error %v: the environment decided", g.Serve.Yes, err)
+	}
+	if _, err := config.Parse(&g, options, []string{"serve", "--yes"}); err != nil || !g.Serve.Yes {
+		t.Errorf("yes=%t, error %v: the command line did not decide", g.Serve.Yes, err)
+	}
+	if _, err := config.Parse(&g, options, []string{"serve", "--help"}); !errors.Is(err, config.ErrShown) {
+		t.Fatal(err)
+	}
+	if s := out.String(); strings.Contains(s, "PROG_YES") || !strings.Contains(s, "PROG_LOUD") {
+		t.Errorf("help:\n%s", s)
 	}
 }

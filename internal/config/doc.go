@@ -5,5 +5,6 @@
 //
 // The file is strict: a key that is no flag of the program is an error with its
 // line, so that a misspelt setting is never silently a default. Every flag has an
-// environment variable, PREFIX_ plus its name.
+// environment variable, PREFIX_ plus its name, except flags with CommandLineTag: what
+// they decide, only the command line can.
 package config

@@ -100,10 +100,13 @@ func decodeStrict(node *yaml.Node, target any) error {
 	return nil
 }
 
-// Validate refuses keys that are no flag of the program.
+// Validate refuses keys that are no flag of the program, or that only the command
+// line may set.
 func (f *fileResolver) Validate(app *kong.Application) error {
 	known := map[string]bool{}
-	collect(app.Node, known)
+	for _, flag := range allFlags(app.Node) {
+		known[flag.Name] = known[flag.Name] || !onlyCommandLine(flag)
+	}
 	var problems []error
 	names := make([]string, 0, len(f.values))
 	for name := range f.values {
@@ -111,27 +114,21 @@ func (f *fileResolver) Validate(app *kong.Application) error {
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		if !known[name] {
+		switch settable, exists := known[name]; {
+		case !exists:
 			problems = append(problems, fmt.Errorf("settings file: line %d: unknown setting %q; settings are named like flags, see --help", f.lines[name], name))
+		case !settable:
+			problems = append(problems, fmt.Errorf("settings file: line %d: %q is decided each time, on the command line: --%s", f.lines[name], name, name))
 		}
 	}
 	return errors.Join(problems...)
-}
-
-func collect(n *kong.Node, known map[string]bool) {
-	for _, flag := range n.Flags {
-		known[flag.Name] = true
-	}
-	for _, child := range n.Children {
-		collect(child, known)
-	}
 }
 
 // Resolve returns the file's value for the flag, unless the environment has one:
 // kong lets resolvers win over variables, and here the file is the weaker.
 func (f *fileResolver) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	v, ok := f.values[flag.Name]
-	if !ok || fromEnvironment(flag) {
+	if !ok || onlyCommandLine(flag) || fromEnvironment(flag) {
 		return nil, nil
 	}
 	switch v := v.(type) {

@@ -63,6 +63,7 @@ func Parse(grammar any, opts Options, args []string) (ctx *kong.Context, err err
 		kong.Writers(opts.Stdout, opts.Stderr),
 		kong.Exit(func(code int) { panic(exit{code}) }),
 		kong.DefaultEnvars(opts.EnvPrefix),
+		kong.PostBuild(withoutEnvironment),
 		kong.Vars(opts.Vars),
 		kong.Bind(opts.Bind...),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),

@@ -12,10 +12,10 @@ import (
 const SecretTag = "secret"
 
 // Show writes the settings of the chosen command as a file that Parse would read,
-// one a line, secrets masked.
+// one a line, secrets masked, decisions of the command line left out.
 func Show(w io.Writer, ctx *kong.Context) error {
 	for _, flag := range ctx.Flags() {
-		if flag.Name == "help" || flag.Name == "config" {
+		if flag.Name == "help" || flag.Name == "config" || onlyCommandLine(flag) {
 			continue
 		}
 		value := fmt.Sprint(ctx.FlagValue(flag))
