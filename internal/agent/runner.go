@@ -22,6 +22,8 @@ import (
 // seldomer; one that stays is probed, since somebody may have put it right.
 const (
 	minRetry = 200 * time.Millisecond
+	// minAgain is the first pause after a cycle that met files in motion.
+	minAgain = 50 * time.Millisecond
 	maxRetry = 30 * time.Second
 	// localRetry bounds the pause of a failing link whose directory moves. What moves
 	// may be the failing cycle itself, where it makes a directory and cannot fill it.
@@ -258,17 +260,20 @@ func (r *runner) cycle(ctx context.Context) time.Duration {
 			r.log.Debug("conflicts are not all known to the hub", "error", err)
 		}
 	}
-	switch {
-	case res.Again > 0:
+	return sooner(wait, r.unfinished(res, st))
+}
+
+// unfinished returns when to look again at what the cycle could not bring to an end; 0
+// when there is nothing. A file that was being written at that very moment, and so
+// seemed empty or could not be read, is whole a moment later: the next change on disk
+// need not be waited for, which may meet the writer in the middle again.
+func (r *runner) unfinished(res syncer.Result, st syncer.Status) time.Duration {
+	if res.Again == 0 && res.Phase != syncer.PhasePending && len(st.Unreadable) == 0 {
 		r.waits = 0
-		wait = sooner(wait, res.Again)
-	case res.Phase == syncer.PhasePending:
-		r.waits++
-		wait = sooner(wait, backoff(minRetry, maxRetry, r.waits))
-	default:
-		r.waits = 0
+		return 0
 	}
-	return wait
+	r.waits++
+	return sooner(res.Again, backoff(minAgain, maxRetry, r.waits))
 }
 
 // sooner returns the shorter of two pauses; 0 is none.
@@ -291,9 +296,9 @@ func (r *runner) settle(ctx context.Context) {
 			asked = true
 		}
 		r.mu.Lock()
-		moved, done := r.moved, r.ended > after
+		moved, done, cycles := r.moved, r.ended > after, r.ended-min(after, r.ended)
 		r.mu.Unlock()
-		if done && r.quiet() {
+		if done && r.quiet(cycles) {
 			return
 		}
 		var again <-chan time.Time
@@ -310,13 +315,18 @@ func (r *runner) settle(ctx context.Context) {
 	}
 }
 
-// quiet reports whether nothing more will happen before somebody acts.
-func (r *runner) quiet() bool {
+// patientCycles is how often a file that cannot be read is looked at before it counts
+// as one that nobody is just writing.
+const patientCycles = 4
+
+// quiet reports whether nothing more will happen before somebody acts, after so many
+// cycles.
+func (r *runner) quiet(cycles uint64) bool {
 	s := r.status()
 	if s.InStep || s.Phase == PhaseStopped || s.Phase == Phase(syncer.PhaseHalted) || s.Phase == Phase(syncer.PhaseNoRoot) {
 		return true
 	}
-	return s.caughtUp && (len(s.Refusals) > 0 || len(s.Conflicts) > 0)
+	return s.caughtUp && (len(s.Refusals) > 0 || len(s.Conflicts) > 0 || len(s.Unreadable) > 0 && cycles >= patientCycles)
 }
 
 // backoff doubles from lo to hi with the number of failures, with jitter.

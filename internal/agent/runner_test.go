@@ -4,7 +4,41 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/memsvc/memsvc/internal/agent/syncer"
+	"github.com/memsvc/memsvc/internal/memory"
 )
+
+// A writer whose rhythm meets the debounce is in the middle of writing whenever a cycle
+// looks: that file must be looked at again at once, not with the next change on disk.
+func TestFilesInMotionAreLookedAtAgainSoon(t *testing.T) {
+	inSync := syncer.Result{Phase: syncer.PhaseInSync}
+	unreadable := syncer.Status{Unreadable: []memory.Path{"x.md"}}
+	for _, tc := range []struct {
+		name string
+		res  syncer.Result
+		st   syncer.Status
+	}{
+		{"seemed empty", syncer.Result{Phase: syncer.PhasePending, Again: 2 * time.Second}, syncer.Status{}},
+		{"could not be read", inSync, unreadable},
+		{"changed under the hands", syncer.Result{Phase: syncer.PhasePending, Again: time.Second}, syncer.Status{}},
+	} {
+		r := &runner{}
+		if got := r.unfinished(tc.res, tc.st); got <= 0 || got > minAgain {
+			t.Errorf("%s: looked at again in %v, want at most %v", tc.name, got, minAgain)
+		}
+		// What stays so is looked at seldomer, and at least every half minute.
+		for range 20 {
+			r.unfinished(inSync, unreadable)
+		}
+		if got := r.unfinished(inSync, unreadable); got < maxRetry/2 || got > maxRetry {
+			t.Errorf("%s: after 20 times again in %v", tc.name, got)
+		}
+		if got := r.unfinished(inSync, syncer.Status{}); got != 0 {
+			t.Errorf("%s: all is done, and yet again in %v", tc.name, got)
+		}
+	}
+}
 
 // A failing cycle that moves the directory itself, as one that makes a directory on a
 // full disk does, must not keep itself going without pause.

@@ -213,6 +213,8 @@ func todo(s LinkStatus) string {
 		return "put right what the error says; the agent notices a new token by itself, and tries again every 5 minutes"
 	case len(s.Conflicts) > 0:
 		return "see 'memsync-agent conflicts list', then 'conflicts resolve ID --ours, --theirs or --merged FILE'"
+	case len(s.Unreadable) > 0:
+		return "make what cannot be read readable for the user that the agent runs as; it is left alone meanwhile"
 	case len(s.Refusals) > 0:
 		return "correct the files at the places named; they are sent as soon as they are clean"
 	case s.Phase == PhaseNotRunning:

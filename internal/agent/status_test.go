@@ -101,6 +101,7 @@ func TestExitCodes(t *testing.T) {
 		{"halted", link(func(l *LinkStatus) { l.Halt = &HaltEntry{} }), ExitPerson},
 		{"conflict", link(func(l *LinkStatus) { l.Conflicts = []ConflictEntry{{}} }), ExitPerson},
 		{"no root", link(func(l *LinkStatus) { l.Phase = Phase(syncer.PhaseNoRoot) }), ExitPerson},
+		{"unreadable", link(func(l *LinkStatus) { l.Unreadable = []string{"x"} }), ExitPerson},
 		{"offline", link(func(l *LinkStatus) { l.Phase = PhaseOffline }), ExitTrouble},
 		{"offline and refused", link(func(l *LinkStatus) { refused(l); l.Phase = PhaseOffline }), ExitTrouble},
 		{"not running", Status{}, ExitTrouble},
