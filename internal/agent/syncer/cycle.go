@@ -112,6 +112,7 @@ func (c *cycle) run(ctx context.Context) error {
 	if err := c.resumePulls(ctx); err != nil {
 		return err
 	}
+	c.resumeDeletes()
 	actions := c.plan(ctx)
 	if err := c.applyAll(ctx, actions); err != nil {
 		return err

@@ -106,3 +106,27 @@ func (c *cycle) agreeOn(p memory.Path, i Intent, e memory.ETag, rev memory.Revis
 	c.setBase(p, entry, text)
 	c.todo.DropIntents = append(c.todo.DropIntents, p)
 }
+
+// resumeDeletes settles deletes that were pulled by a cycle which ended before the
+// baseline knew. If the hub has the path again, even with the very bytes of the
+// baseline, then that it is missing here is not this machine's doing: whoever made it
+// anew comes after the delete, and after ours too if there was one.
+func (c *cycle) resumeDeletes() {
+	if c.full {
+		return
+	}
+	for _, p := range slices.Sorted(maps.Keys(c.base)) {
+		b := c.base[p]
+		if c.local[p] != "" || c.remote[p].ETag == "" || c.masked(p) {
+			continue
+		}
+		a, ahead := c.s.state.Ahead[p]
+		gone := ahead && a.ETag == "" && a.Revision > b.HubRevision
+		for rev, e := range c.told[p] {
+			gone = gone || e == "" && rev > b.HubRevision
+		}
+		if gone {
+			c.dropBase(p)
+		}
+	}
+}

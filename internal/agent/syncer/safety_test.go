@@ -389,6 +389,36 @@ func TestLostAnswerOfDelete(t *testing.T) {
 	}
 }
 
+// A delete was pulled and the process died before it was saved; meanwhile the file was
+// made anew, with the same bytes. It must not be deleted once more.
+func TestPulledDeleteKilledAndFileMadeAnew(t *testing.T) {
+	w := newWorld(t)
+	a := w.machine("a")
+	w.hub.Put("project_x.md", "x\n")
+	w.hub.Put("project_y.md", "y\n")
+	a.sync()
+	w.hub.Put("project_x.md", "")
+	removed := false
+	a.Disk.Hook = func(op string, after bool) error {
+		removed = removed || op == "remove" && after
+		return nil
+	}
+	a.state.Hook = func(op string, after bool) error {
+		if removed && op == "apply" {
+			return errors.New("killed")
+		}
+		return nil
+	}
+	_ = a.syncErr()
+	a.Disk.Hook, a.state.Hook = nil, nil
+	a.restart()
+	w.hub.Put("project_x.md", "x\n")
+	w.settle(a)
+	want := files{"project_x.md": "x\n", "project_y.md": "y\n"}
+	w.want(want)
+	a.want(want)
+}
+
 // A cycle may stop before or after any call of any port; run again, it ends the same.
 func TestCrashAnywhere(t *testing.T) {
 	type crash struct{}
