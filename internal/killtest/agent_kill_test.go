@@ -69,8 +69,11 @@ func killed(t *testing.T, kill func(*rand.Rand, *hub, []*machine)) {
 	var editors []*editor
 	for _, m := range machines {
 		m.start()
-		editors = append(editors, newEditor(m, rnd))
+		e := newEditor(m, rnd)
+		must(t, e.stock())
+		editors = append(editors, e)
 	}
+	waitInStep(t, h, machines...)
 	end := work(t, editors, machines...)
 	for range 6 * rounds() {
 		pause(t, time.Duration(50+rnd.IntN(700))*time.Millisecond)

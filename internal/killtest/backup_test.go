@@ -30,6 +30,7 @@ func restored(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(rand.Uint64(), 15))
 	editors := []*editor{newEditor(a, rnd), newEditor(b, rnd)}
 	for _, e := range editors {
+		must(t, e.stock())
 		for range 30 {
 			must(t, e.step())
 		}
@@ -63,14 +64,30 @@ func restored(t *testing.T) {
 		t.Fatalf("restore-backup: code %d: %s", code, errOut)
 	}
 	// One machine edits while the hub is away, and the hub is killed once more while
-	// the machines compare.
-	must(t, editors[0].step())
+	// the machines compare. It edits what it has: a new file at a path whose delete the
+	// backup does not know would meet the undeleted one, which is a conflict.
+	edited, _ := editors[0].existing()
+	must(t, editors[0].save(edited))
 	maps.Copy(latest, editors[0].files)
 	h.start()
 	known := len(h.history())
 	h.kill()
 	h.start()
-	got := waitInStep(t, h, a, b)
+	// Where the edit comes first, the other machine meets it with the text that it was
+	// made on, which the backup does not know: it cannot tell that from an edit of its
+	// own, and keeps both.
+	got := waitEqual(t, h, true, a, b)
+	for _, m := range []*machine{a, b} {
+		st := m.status()
+		for _, c := range st.Links[0].Conflicts {
+			if c.Path != edited {
+				t.Errorf("%s: a conflict at %s, which nobody edited", m.name, c.Path)
+			}
+		}
+		if n := len(st.Links[0].Refusals); n > 0 {
+			t.Errorf("%s: %d refused", m.name, n)
+		}
+	}
 	for p, text := range latest {
 		if got[p] != text {
 			t.Errorf("%s: after the restore the hub holds %s", p, excerpt(got[p]))

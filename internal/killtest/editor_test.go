@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -35,6 +36,17 @@ func newEditor(m *machine, rnd *rand.Rand) *editor {
 	return &editor{m: m, rnd: rand.New(rand.NewPCG(rnd.Uint64(), rnd.Uint64())), files: map[string]string{}, deleted: map[string]bool{}}
 }
 
+// stock saves files that stay as they are. An editor that deletes many of few files
+// while nobody looks would meet the brake on mass deletes, which is another test's.
+func (e *editor) stock() error {
+	for i := range 40 {
+		if err := e.save(fmt.Sprintf("%s/stock/project_%d.md", e.m.name, i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // path chooses one of the paths that are this editor's alone.
 func (e *editor) path() string {
 	dirs := []string{"", e.m.name + "/", e.m.name + "/deep/", e.m.name + fmt.Sprintf("/d%d/", e.rnd.IntN(3))}
@@ -42,10 +54,10 @@ func (e *editor) path() string {
 }
 
 func (e *editor) existing() (string, bool) {
-	if len(e.files) == 0 {
+	all := slices.DeleteFunc(slices.Sorted(maps.Keys(e.files)), func(p string) bool { return strings.Contains(p, "/stock/") })
+	if len(all) == 0 {
 		return "", false
 	}
-	all := slices.Sorted(maps.Keys(e.files))
 	return all[e.rnd.IntN(len(all))], true
 }
 
@@ -55,14 +67,14 @@ func (e *editor) step() error {
 	switch old, any := e.existing(); {
 	case e.noDeletes:
 		return e.save(e.path())
-	case any && e.rnd.IntN(8) == 0:
+	case any && e.rnd.IntN(12) == 0:
 		if err := os.Remove(at(old)); err != nil {
 			return err
 		}
 		delete(e.files, old)
 		e.deleted[old] = true
 		_ = os.Remove(filepath.Dir(at(old))) // goes if it is empty
-	case any && e.rnd.IntN(8) == 0:
+	case any && e.rnd.IntN(12) == 0:
 		p := e.path()
 		if p == old {
 			return nil

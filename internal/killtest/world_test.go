@@ -265,7 +265,11 @@ type status struct {
 			Path string `json:"path"`
 		} `json:"conflicts"`
 		Refusals []struct {
-			Path string `json:"path"`
+			Path     string `json:"path"`
+			By       string `json:"by"`
+			Findings []struct {
+				Message string `json:"message"`
+			} `json:"findings"`
 		} `json:"refusals"`
 		Halt *struct {
 			Reason string `json:"reason"`
@@ -300,6 +304,9 @@ func (s status) trouble() string {
 		}
 		if l.RootDetail != "" {
 			return l.Phase + ": " + l.RootDetail
+		}
+		if len(l.Refusals) > 0 {
+			return fmt.Sprintf("%d refused, first %+v", len(l.Refusals), l.Refusals[0])
 		}
 	}
 	return ""
@@ -395,7 +402,7 @@ func waitEqual(t *testing.T, h *hub, conflicts bool, machines ...*machine) map[s
 			}
 			st := m.status("--wait", "--timeout", "10s")
 			if quiet := conflicts && len(st.Links) == 1 && st.Links[0].Phase == "in-sync"; !st.InStep && !quiet {
-				return fmt.Sprintf("%s is not in step: %+v", m.name, st.Links)
+				return fmt.Sprintf("%s is not in step: %s; %.600s", m.name, st.trouble(), fmt.Sprintf("%+v", st.Links))
 			}
 		}
 		var err error
