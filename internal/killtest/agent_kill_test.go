@@ -75,7 +75,7 @@ func killed(t *testing.T, kill func(*rand.Rand, *hub, []*machine)) {
 	}
 	waitInStep(t, h, machines...)
 	end := work(t, editors, machines...)
-	for range 6 * rounds() {
+	for range 4 * rounds() {
 		pause(t, time.Duration(50+rnd.IntN(700))*time.Millisecond)
 		kill(rnd, h, machines)
 	}

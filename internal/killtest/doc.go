@@ -7,6 +7,6 @@
 // where mounts are not permitted skips the tests that need them and says so, unless CI
 // is "true" and the user is root.
 //
-// MEMSVC_KILL_ROUNDS (default 1) says how long: the kills of each test are six a round,
+// MEMSVC_KILL_ROUNDS (default 1) says how long: the kills of each test are about four a round,
 // and from 2 on the tests run that wait for real time-outs.
 package killtest

@@ -174,7 +174,7 @@ func TestHubKilledUnderLoad(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	l := startLoad(t, h, 8, rnd)
-	for range 6 * rounds() {
+	for range 4 * rounds() {
 		pause(t, time.Duration(30+rnd.IntN(400))*time.Millisecond)
 		if rnd.IntN(4) > 0 {
 			h.kill()

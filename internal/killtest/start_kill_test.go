@@ -68,7 +68,7 @@ func TestAgentKilledAtItsFirstSync(t *testing.T) {
 	b.write("project_both.md", both)
 	a.start()
 	waitInStep(t, h, a)
-	for range 6 * rounds() {
+	for range 4 * rounds() {
 		p := b.start()
 		pause(t, time.Duration(20+rnd.IntN(250))*time.Millisecond)
 		if !p.running() {
@@ -111,7 +111,7 @@ func TestRestoreKilled(t *testing.T) {
 	inBackup := len(h.history())
 	put(t, c, "project_second.md", newText(rnd, "second", 1))
 	restored, kept := 0, 0
-	for range 5 * rounds() {
+	for range 3 * rounds() {
 		head := len(h.history())
 		h.kill()
 		p := launch(t, "restore-backup", command(context.Background(), "memsvc", "restore-backup", backup, "--data-dir", h.data, "--replace"))
