@@ -23,7 +23,8 @@ LINT := go tool -modfile=internal/tools/lint/go.mod golangci-lint
 
 FUZZTIME  ?= 5s
 BENCHTIME ?= 1s
-SEEDS     ?= 200
+SEEDS     ?=
+SIMTIME   ?= 60s
 # Packages with benchmarks; found, so that a new one needs no line here.
 BENCH_PKGS ?= $(sort $(dir $(shell grep -rlE '^func Benchmark' --include='*_test.go' internal | sed 's|^|./|')))
 
@@ -31,7 +32,7 @@ BENCH_PKGS ?= $(sort $(dir $(shell grep -rlE '^func Benchmark' --include='*_test
 help: ## Show this list
 	@echo 'memsvc: shared memory for teams of coding agents'; echo; echo 'Targets:'
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@echo; echo 'Variables: FUZZTIME=$(FUZZTIME) BENCHTIME=$(BENCHTIME) SEEDS=$(SEEDS) VERSION=$(VERSION)'
+	@echo; echo 'Variables: FUZZTIME=$(FUZZTIME) BENCHTIME=$(BENCHTIME) SEEDS=$(SEEDS) SIMTIME=$(SIMTIME) VERSION=$(VERSION)'
 
 .PHONY: build
 build: ## Build bin/memsvc and bin/memsync-agent, static
@@ -79,8 +80,8 @@ bench: ## Run the benchmarks (BENCH_PKGS, BENCHTIME)
 	CGO_ENABLED=0 go test -run '^$$' -bench . -benchtime $(BENCHTIME) -timeout 60m $(BENCH_PKGS)
 
 .PHONY: simulate
-simulate: ## Simulate many machines and faults with SEEDS seeds
-	CGO_ENABLED=0 go test -count=1 -timeout 60m ./internal/simtest -run '^TestSimulate$$' -seeds=$(SEEDS)
+simulate: ## Simulate many machines and faults with SEEDS seeds, or for SIMTIME
+	CGO_ENABLED=0 go test -count=1 -timeout 60m ./internal/simtest -v -run '^TestSimulate(Solo)?$$' $(if $(SEEDS),-seeds=$(SEEDS),-simtime=$(SIMTIME))
 
 .PHONY: grpcurl
 grpcurl: ## Call a running hub: make grpcurl ARGS='-plaintext 127.0.0.1:7420 list'
