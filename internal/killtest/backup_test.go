@@ -76,18 +76,23 @@ func restored(t *testing.T) {
 	// Where the edit comes first, the other machine meets it with the text that it was
 	// made on, which the backup does not know: it cannot tell that from an edit of its
 	// own, and keeps both.
-	got := waitEqual(t, h, true, a, b)
-	for _, m := range []*machine{a, b} {
+	waitEqual(t, h, true, a, b)
+	for m, choice := range map[*machine]string{a: "--ours", b: "--theirs"} {
 		st := m.status()
 		for _, c := range st.Links[0].Conflicts {
 			if c.Path != edited {
 				t.Errorf("%s: a conflict at %s, which nobody edited", m.name, c.Path)
+			}
+			t.Logf("%s has a conflict, resolved by %s", m.name, choice)
+			if _, errOut, code := call(t, "memsync-agent", "conflicts", "resolve", c.ID, choice, "--state-dir", m.state); code != 0 {
+				t.Errorf("%s: resolve %s: %s", m.name, c.Path, errOut)
 			}
 		}
 		if n := len(st.Links[0].Refusals); n > 0 {
 			t.Errorf("%s: %d refused", m.name, n)
 		}
 	}
+	got := waitInStep(t, h, a, b)
 	for p, text := range latest {
 		if got[p] != text {
 			t.Errorf("%s: after the restore the hub holds %s", p, excerpt(got[p]))

@@ -53,6 +53,10 @@ func tempDir(t *testing.T) string {
 	return dir
 }
 
+// given are the addresses that tests of this process got from freeAddr; a hub that is
+// down holds none of its own.
+var given sync.Map
+
 // freeAddr returns an address of loopback that nobody listens on. It lies below the
 // range from which systems choose ports by themselves, so that nobody's outgoing
 // connection takes it while the hub is down.
@@ -60,6 +64,9 @@ func freeAddr(t *testing.T) string {
 	t.Helper()
 	for range 200 {
 		addr := fmt.Sprintf("127.0.0.1:%d", 15000+rand.IntN(17000))
+		if _, taken := given.LoadOrStore(addr, true); taken {
+			continue
+		}
 		ln, err := net.Listen("tcp", addr)
 		if err != nil {
 			continue
