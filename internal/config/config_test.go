@@ -15,6 +15,8 @@ import (
 )
 
 type grammar struct {
+	ShowVersion config.VersionFlag `name:"version" cmdline:"" help:"Print the version."`
+
 	Config config.File `help:"Settings file."`
 	Serve  struct {
 		Addr  string        `default:"127.0.0.1:1" help:"Address."`
@@ -152,5 +154,19 @@ func TestDecisionsComeFromTheCommandLine(t *testing.T) {
 	}
 	if s := out.String(); strings.Contains(s, "PROG_YES") || !strings.Contains(s, "PROG_LOUD") {
 		t.Errorf("help:\n%s", s)
+	}
+}
+
+// TestVersionFlag asks for the version without a command.
+func TestVersionFlag(t *testing.T) {
+	t.Setenv("PROG_VERSION", "9.9") // names of images and the like; it must not be read
+	var g grammar
+	var out bytes.Buffer
+	_, err := config.Parse(&g, config.Options{Program: "prog", Version: "prog 1.2", EnvPrefix: "PROG", Stdout: &out, Stderr: &out}, []string{"--version"})
+	if !errors.Is(err, config.ErrShown) || out.String() != "prog 1.2\n" {
+		t.Errorf("error %v, printed %q", err, out.String())
+	}
+	if err := parse(t, &g, nil, "serve"); err != nil {
+		t.Error(err)
 	}
 }

@@ -26,10 +26,16 @@ func (e *UsageError) Unwrap() error { return e.Err }
 // grammar as `Config config.File`.
 type File = kong.ConfigFlag
 
+// VersionFlag is the type of the flag that prints Options.Version and ends like
+// help. Declare it as `ShowVersion config.VersionFlag` with the tags `name:"version"`
+// and CommandLineTag, beside a version command or without one.
+type VersionFlag = kong.VersionFlag
+
 // Options says what program is parsed for.
 type Options struct {
 	Program     string // as it is called, for help and errors
 	Description string // one sentence for help
+	Version     string // what VersionFlag prints
 	EnvPrefix   string // of the environment variables, without the underscore: MEMSVC
 	Stdout      io.Writer
 	Stderr      io.Writer
@@ -64,6 +70,7 @@ func Parse(grammar any, opts Options, args []string) (ctx *kong.Context, err err
 		kong.Exit(func(code int) { panic(exit{code}) }),
 		kong.DefaultEnvars(opts.EnvPrefix),
 		kong.PostBuild(withoutEnvironment),
+		kong.Vars{"version": opts.Version},
 		kong.Vars(opts.Vars),
 		kong.Bind(opts.Bind...),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
