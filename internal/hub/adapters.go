@@ -44,6 +44,10 @@ func (g guard) RulesVersion(p service.Policy) (string, error) {
 	return g.scanner.RuleSetVersion(guardPolicy(p))
 }
 
+func (g guard) KnowsRule(p service.Policy, rule string) (bool, error) {
+	return g.scanner.HasRule(guardPolicy(p), rule)
+}
+
 // tokenDirectory is the store's tokens as authentication wants them.
 type tokenDirectory struct{ tokens store.Tokens }
 

@@ -117,6 +117,9 @@ func (s *Service) Agents(ctx context.Context, c Call, team memory.Team, page Pag
 		return nil, "", err
 	}
 	all := s.agents.list(team, s.Now())
+	if err := s.someTeam(ctx, c, team, len(all)); err != nil {
+		return nil, "", err
+	}
 	all = all[min(max(at.Skip, 0), len(all)):]
 	n := page.size(100, 1000)
 	if len(all) <= n {

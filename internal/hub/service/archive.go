@@ -67,7 +67,10 @@ func (s *Service) exportScope(ctx context.Context, c Call, scope string) (memory
 	if err != nil {
 		return memory.ProjectKey{}, err
 	}
-	return memory.ProjectKey{Team: team}, c.Principal.mayTeam(team, Admin)
+	if err := c.Principal.mayTeam(team, Admin); err != nil {
+		return memory.ProjectKey{Team: team}, err
+	}
+	return memory.ProjectKey{Team: team}, s.someTeam(ctx, c, team, 0)
 }
 
 // Import takes an archive in. It needs an admin of the hub. The archive is received

@@ -98,6 +98,9 @@ func (s *Service) AuditEvents(ctx context.Context, c Call, team memory.Team, pag
 	}
 	limit := page.size(100, 1000)
 	events, err := s.Backend.AuditEvents(ctx, team, at.Before, limit)
+	if err == nil {
+		err = s.someTeam(ctx, c, team, len(events))
+	}
 	if err != nil || len(events) < limit {
 		return events, "", err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/memsvc/memsvc/internal/memory"
 )
@@ -38,6 +39,9 @@ func (s *Service) UpdateGuardPolicy(ctx context.Context, c Call, team memory.Tea
 	if _, err := s.Guard.RulesVersion(p); err != nil {
 		return Policy{}, invalid("%s: the rules cannot be used: %v", subject, err)
 	}
+	if err := s.checkAllowances(subject, old, p); err != nil {
+		return Policy{}, err
+	}
 	detail := fmt.Sprintf("allow_inline=%t rules=%q fingerprints=%q own rules: %d bytes", p.AllowInline, p.AllowRules, p.AllowFingerprints, len(p.RulesTOML))
 	if err := s.audit(ctx, c, team, "policy.update", subject, detail); err != nil {
 		return Policy{}, err
@@ -49,4 +53,39 @@ func (s *Service) UpdateGuardPolicy(ctx context.Context, c Call, team memory.Tea
 	s.Feed.Announce(team, p.Version)
 	s.requestRescan(team)
 	return p, nil
+}
+
+// RuleKnower is what a Guard is asked for beside judging, if it can tell.
+type RuleKnower interface {
+	// KnowsRule reports whether p leads to a rule of that id.
+	KnowsRule(p Policy, rule string) (bool, error)
+}
+
+// isFingerprint reports whether f can be a finding's: SHA-256 in lower-case hex.
+func isFingerprint(f string) bool {
+	return len(f) == 64 && strings.Trim(f, "0123456789abcdef") == ""
+}
+
+// checkAllowances refuses what the policy newly allows and nothing can ever match: it
+// is a slip, and its author would take the finding for allowed. What was there before
+// stays; the rule of an own TOML may have gone since.
+func (s *Service) checkAllowances(subject string, old, p Policy) error {
+	for _, f := range p.AllowFingerprints {
+		if !slices.Contains(old.AllowFingerprints, f) && !isFingerprint(f) {
+			return invalid("%s: fingerprint %q: want 64 digits of lower-case hex, as a finding shows it", subject, cut(f, 80))
+		}
+	}
+	rules, ok := s.Guard.(RuleKnower)
+	for _, r := range p.AllowRules {
+		if !ok || slices.Contains(old.AllowRules, r) {
+			continue
+		}
+		switch known, err := rules.KnowsRule(p, r); {
+		case err != nil:
+			return err
+		case !known:
+			return invalid("%s: rule %q: no such rule; a finding shows the rule's name, like memsvc-password or github-pat", subject, cut(r, 80))
+		}
+	}
+	return nil
 }

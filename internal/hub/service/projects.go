@@ -94,6 +94,9 @@ func (s *Service) Projects(ctx context.Context, c Call, team memory.Team, page P
 	if err != nil {
 		return nil, "", err
 	}
+	if err := s.someTeam(ctx, c, team, len(keys)); err != nil {
+		return nil, "", err
+	}
 	keys = slices.DeleteFunc(keys, func(k memory.ProjectKey) bool { return !c.Principal.reaches(k) })
 	slices.SortFunc(keys, store.CompareProjects)
 	keys, next, err := pageOf(keys, page, memory.ProjectKey.String)
@@ -191,6 +194,19 @@ func (s *Service) teams(ctx context.Context) ([]memory.Team, error) {
 	all := slices.Concat(made, used)
 	slices.Sort(all)
 	return slices.Compact(all), nil
+}
+
+// someTeam refuses an empty answer about a team that does not exist: a misspelt name
+// would look like a team without anything. Whoever belongs to the team knows it.
+func (s *Service) someTeam(ctx context.Context, c Call, team memory.Team, found int) error {
+	if found > 0 || team == "" || team == c.Principal.Team {
+		return nil
+	}
+	known, err := s.teams(ctx)
+	if err == nil && !slices.Contains(known, team) {
+		err = noTeam(team)
+	}
+	return err
 }
 
 // Teams lists the teams that the caller may see.

@@ -121,6 +121,9 @@ func (s *Service) Tokens(ctx context.Context, c Call, team memory.Team, page Pag
 	if err != nil {
 		return nil, "", err
 	}
+	if err := s.someTeam(ctx, c, team, len(all)); err != nil {
+		return nil, "", err
+	}
 	if p.Project != "" {
 		all = slices.DeleteFunc(all, func(t store.Token) bool { return t.Project != p.Project })
 	}
