@@ -107,11 +107,21 @@ func (s *Service) Search(ctx context.Context, c Call, key memory.ProjectKey, que
 		if err != nil {
 			continue // deleted meanwhile
 		}
-		f := Found{Memory: m, Score: h.Score, Snippet: lexical.Snippet(string(m.Content), query, snippetChars)}
+		f := Found{Memory: m, Score: h.Score, Snippet: snippet(m.Content, query)}
 		f.Memory.Content = nil
 		out = append(out, f)
 	}
 	return out, ctx.Err()
+}
+
+// snippet returns what an answer shows of a memory: text around the query's words,
+// without the frontmatter, of which name and description are told elsewhere.
+func snippet(content []byte, query string) string {
+	fm, body, _ := memory.ParseFrontmatter(content) // without a closing fence all is body
+	if text := lexical.Snippet(string(body), query, snippetChars); text != "" {
+		return text
+	}
+	return lexical.Snippet(fm.Description, query, snippetChars) // a memory that is all frontmatter
 }
 
 func (s *Service) searchHits(ctx context.Context, info store.ProjectInfo, query string, limit int) ([]lexical.Hit, error) {
