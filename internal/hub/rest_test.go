@@ -70,6 +70,8 @@ func TestRESTGolden(t *testing.T) {
 		{what: "a path that leaves", method: "GET", path: base + "/memories/%2e%2e/%2e%2e/x.md"},
 		{what: "a path encoded twice", method: "PUT", path: base + "/memories/%252e%252e%252fx.md", headers: []string{"Content-Type: text/markdown"}, body: "x"},
 		{what: "a revision that is none", method: "GET", path: base + "/memories/a.md?revision=x"},
+		{what: "a parameter that is none", method: "GET", path: base + "/commits?pagesize=2"},
+		{what: "an etag that is none", method: "PUT", path: base + "/memories/a.md", headers: []string{"Content-Type: text/markdown", `If-Match: "abc"`}, body: one},
 		{what: "list", method: "GET", path: base + "/memories"},
 		{what: "list in pages", method: "GET", path: base + "/memories?pageSize=1&view=MEMORY_VIEW_FULL"},
 		{what: "project", method: "GET", path: base},

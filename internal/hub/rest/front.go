@@ -52,6 +52,8 @@ type Front struct {
 	document []byte
 	log      *slog.Logger
 	requests *prometheus.CounterVec
+	// parameters are those of the gateway's resources; see routeParameters.
+	parameters map[string][]string
 }
 
 // maxBody bounds a request's body: the largest message with its contents in base64.
@@ -80,6 +82,7 @@ func New(o Options) (*Front, error) {
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "memsvc_rest_requests_total", Help: "REST requests finished, by HTTP method and status.",
 		}, []string{"method", "status"}),
+		parameters: routeParameters(memsvcv1.File_memsvc_v1_memory_service_proto, memsvcv1.File_memsvc_v1_admin_service_proto),
 	}
 	o.Registerer.MustRegister(f.requests)
 	f.gateway = runtime.NewServeMux(
@@ -88,6 +91,7 @@ func New(o Options) (*Front, error) {
 		runtime.WithUnescapingMode(runtime.UnescapingModeAllCharacters),
 		runtime.WithIncomingHeaderMatcher(incomingHeader),
 		runtime.WithOutgoingHeaderMatcher(outgoingHeader),
+		runtime.WithMiddlewares(f.checkParameters),
 		runtime.WithErrorHandler(f.gatewayError),
 		runtime.WithRoutingErrorHandler(f.routingError),
 		runtime.WithDisablePathLengthFallback(),
@@ -137,28 +141,40 @@ func (f *Front) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 	if r.URL.Path == "/openapi.json" {
-		f.serveDocument(w, r)
+		if f.takes(w, r, nil) {
+			f.serveDocument(w, r)
+		}
 		return
 	}
 	if m, ok := matchMemory(r.URL.EscapedPath()); ok {
 		switch r.Method {
 		case http.MethodGet, http.MethodHead:
-			f.getMemory(w, r, m)
+			if f.takes(w, r, readParameters) {
+				f.getMemory(w, r, m)
+			}
 			return
 		case http.MethodPut:
-			f.putMemory(w, r, m)
+			if f.takes(w, r, writeParameters) {
+				f.putMemory(w, r, m)
+			}
 			return
 		case http.MethodDelete:
-			f.deleteMemory(w, r, m)
+			if f.takes(w, r, writeParameters) {
+				f.deleteMemory(w, r, m)
+			}
 			return
 		}
 	}
 	if project, ok := matchCollection(r.URL.EscapedPath(), "memories"); ok && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
-		f.listMemories(w, r, project)
+		if f.takes(w, r, f.parameters[listPattern]) {
+			f.listMemories(w, r, project)
+		}
 		return
 	}
 	if project, ok := matchCollection(r.URL.EscapedPath(), "memories:watch"); ok && r.Method == http.MethodGet {
-		f.watch(w, r, project)
+		if f.takes(w, r, watchParameters) {
+			f.watch(w, r, project)
+		}
 		return
 	}
 	f.gateway.ServeHTTP(w, r)

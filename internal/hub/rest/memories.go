@@ -50,6 +50,11 @@ func matchMemory(escaped string) (memoryRef, bool) {
 // quote writes an etag as HTTP does.
 func quote(etag string) string { return `"` + etag + `"` }
 
+// isETag reports whether text can be a memory's etag: SHA-256 in lower-case hex.
+func isETag(text string) bool {
+	return len(text) == 64 && strings.Trim(text, "0123456789abcdef") == ""
+}
+
 // noneMatch reports whether If-None-Match names none of the present etag.
 func noneMatch(header, etag string) bool {
 	if header == "" {
@@ -172,8 +177,8 @@ func precondition(r *http.Request, star func() (string, error)) (*memsvcv1.Preco
 	case match != "":
 		etag, ok := strings.CutPrefix(match, `"`)
 		etag, ok2 := strings.CutSuffix(etag, `"`)
-		if !ok || !ok2 || strings.Contains(etag, `"`) {
-			return nil, errors.New(`If-Match: want one strong etag in quotes, as ETag gave it`)
+		if !ok || !ok2 || !isETag(etag) {
+			return nil, errors.New(`If-Match: want one strong etag, as the ETag header gave it: 64 digits of lower-case hex in double quotes`)
 		}
 		return &memsvcv1.Precondition{Condition: &memsvcv1.Precondition_Etag{Etag: etag}}, nil
 	}
