@@ -24,6 +24,8 @@ const (
 // grammar is the program's commands and flags. Every flag has its MEMSVC_ variable.
 type grammar struct {
 	Config config.File `help:"Settings file in YAML, named like flags." placeholder:"FILE"`
+	// ShowVersion is a command of its own, like help.
+	ShowVersion config.VersionFlag `name:"version" cmdline:"" help:"Print the version."`
 
 	Serve         serveCmd         `cmd:"" help:"Run the hub."`
 	Token         tokenCmd         `cmd:"" help:"Make, list and revoke tokens."`
@@ -56,6 +58,7 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	kctx, err := config.Parse(&g, config.Options{
 		Program: "memsvc", Description: "The hub of shared memories for teams of coding agents.",
 		EnvPrefix: "MEMSVC", Stdout: stdout, Stderr: stderr, Bind: []any{e},
+		Version: versionText(),
 	}, args)
 	if err == nil {
 		err = kctx.Run(e)
@@ -71,10 +74,10 @@ func (e *env) exit(err error) int {
 	case err == nil, errors.Is(err, config.ErrShown):
 		return exitOK
 	case errors.As(err, &usage):
-		e.tell(usage.Err.Error() + "; see memsvc --help")
+		e.tell(usage.Err.Error() + seeHelp)
 		return exitUsage
 	case errors.As(err, &cfg):
-		e.tell(cfg.Err.Error())
+		e.tell(cfg.Err.Error() + seeHelp)
 		return exitUsage
 	case errors.Is(err, memory.ErrInvalidArgument):
 		e.tell(err.Error())
@@ -86,6 +89,9 @@ func (e *env) exit(err error) int {
 	e.tell(err.Error())
 	return exitTrouble
 }
+
+// seeHelp ends every mistake in how the program was called.
+const seeHelp = "; see memsvc --help"
 
 // tell writes one line a mistake; joined errors are several.
 func (e *env) tell(text string) {
@@ -111,9 +117,10 @@ type versionCmd struct{}
 
 // Run prints the version.
 func (versionCmd) Run(e *env) error {
-	fmt.Fprintln(e.stdout, "memsvc "+buildinfo.Read().String())
-	return nil
+	return e.done("%s", versionText())
 }
+
+func versionText() string { return "memsvc " + buildinfo.Read().String() }
 
 // timeFormat is how the program writes times.
 const timeFormat = time.RFC3339

@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -15,6 +16,12 @@ import (
 
 // usage is a mistake in how a command was called.
 func usage(format string, args ...any) error { return &ConfigError{Err: fmt.Errorf(format, args...)} }
+
+// done tells in one line what was done.
+func (e *env) done(format string, args ...any) error {
+	_, err := fmt.Fprintf(e.stdout, format+"\n", args...)
+	return err
+}
 
 func (e *env) table(head string, rows func(w *tabwriter.Writer)) error {
 	w := tabwriter.NewWriter(e.stdout, 0, 8, 2, ' ', 0)
@@ -36,7 +43,12 @@ type teamCreateCmd struct {
 
 // Run makes the team.
 func (c *teamCreateCmd) Run(e *env) error {
-	return c.with(func(hub *client.Client) error { return hub.CreateTeam(e.ctx, memory.Team(c.Team)) })
+	return c.with(e, func(hub *client.Client) error {
+		if err := hub.CreateTeam(e.ctx, memory.Team(c.Team)); err != nil {
+			return err
+		}
+		return e.done("created team %s", c.Team)
+	})
 }
 
 type teamListCmd struct {
@@ -45,7 +57,7 @@ type teamListCmd struct {
 
 // Run lists the teams.
 func (c *teamListCmd) Run(e *env) error {
-	return c.with(func(hub *client.Client) error {
+	return c.with(e, func(hub *client.Client) error {
 		teams, err := hub.TeamSettings(e.ctx)
 		if err != nil {
 			return err
@@ -77,7 +89,10 @@ type teamSetCmd struct {
 
 // Run changes the settings.
 func (c *teamSetCmd) Run(e *env) error {
-	return c.with(func(hub *client.Client) error {
+	if c.WritersCreateProjects == nil && c.Retention == nil && c.MaxFiles == nil && c.MaxBytes == nil {
+		return usage("team set: nothing to set; name a setting, like --retention 720h")
+	}
+	return c.with(e, func(hub *client.Client) error {
 		teams, err := hub.TeamSettings(e.ctx)
 		if err != nil {
 			return err
@@ -91,8 +106,10 @@ func (c *teamSetCmd) Run(e *env) error {
 		set(&t.Retention, c.Retention)
 		set(&t.MaxProjectFiles, c.MaxFiles)
 		set(&t.MaxProjectBytes, c.MaxBytes)
-		_, err = hub.UpdateTeam(e.ctx, t)
-		return err
+		if _, err = hub.UpdateTeam(e.ctx, t); err != nil {
+			return err
+		}
+		return e.done("changed team %s", c.Team)
 	})
 }
 
@@ -129,9 +146,11 @@ func (c *projectCreateCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	return c.with(func(hub *client.Client) error {
-		_, err := hub.CreateProject(e.ctx, key)
-		return err
+	return c.with(e, func(hub *client.Client) error {
+		if _, err := hub.CreateProject(e.ctx, key); err != nil {
+			return err
+		}
+		return e.done("created project %s of team %s", c.Project, c.Team)
 	})
 }
 
@@ -142,7 +161,7 @@ type projectListCmd struct {
 
 // Run lists the projects.
 func (c *projectListCmd) Run(e *env) error {
-	return c.with(func(hub *client.Client) error {
+	return c.with(e, func(hub *client.Client) error {
 		projects, err := hub.Projects(e.ctx, memory.Team(c.Team))
 		if err != nil {
 			return err
@@ -158,7 +177,7 @@ func (c *projectListCmd) Run(e *env) error {
 type projectPurgeCmd struct {
 	remote      `embed:""`
 	projectArgs `embed:""`
-	Yes         bool `help:"Really: nothing brings it back but a backup."`
+	Yes         bool `cmdline:"" help:"Really: nothing brings it back but a backup."`
 }
 
 // Run purges the project.
@@ -170,7 +189,12 @@ func (c *projectPurgeCmd) Run(e *env) error {
 	if !c.Yes {
 		return usage("project purge: this removes %s with its whole history for ever; say --yes", key)
 	}
-	return c.with(func(hub *client.Client) error { return hub.PurgeProject(e.ctx, key) })
+	return c.with(e, func(hub *client.Client) error {
+		if err := hub.PurgeProject(e.ctx, key); err != nil {
+			return err
+		}
+		return e.done("purged project %s of team %s with its whole history", c.Project, c.Team)
+	})
 }
 
 type policyCmd struct {
@@ -185,7 +209,7 @@ type policyShowCmd struct {
 
 // Run shows the policy, without its key.
 func (c *policyShowCmd) Run(e *env) error {
-	return c.with(func(hub *client.Client) error {
+	return c.with(e, func(hub *client.Client) error {
 		p, err := hub.Policy(e.ctx, memory.Team(c.Team))
 		if err != nil {
 			return err
@@ -214,6 +238,9 @@ type policySetCmd struct {
 
 // Run changes the policy.
 func (c *policySetCmd) Run(e *env) error {
+	if c.AllowInline == nil && c.RulesFile == "" && len(c.Allow)+len(c.Disallow)+len(c.AllowRule)+len(c.ForbidRule) == 0 {
+		return usage("policy set: nothing to set; name a change, like --allow FINGERPRINT")
+	}
 	var rules []byte
 	if c.RulesFile != "" {
 		var err error
@@ -221,16 +248,24 @@ func (c *policySetCmd) Run(e *env) error {
 			return &ConfigError{Err: fmt.Errorf("--rules-file: %w", err)}
 		}
 	}
-	return c.with(func(hub *client.Client) error {
+	return c.with(e, func(hub *client.Client) error {
 		p, err := hub.Policy(e.ctx, memory.Team(c.Team))
 		if err != nil {
 			return err
 		}
+		if err := errors.Join(missing("--disallow", p.AllowedFingerprints, c.Disallow), missing("--forbid-rule", p.AllowedRules, c.ForbidRule)); err != nil {
+			return &ConfigError{Err: err}
+		}
+		before := p
 		p.AllowedFingerprints = changeSet(p.AllowedFingerprints, c.Allow, c.Disallow)
 		p.AllowedRules = changeSet(p.AllowedRules, c.AllowRule, c.ForbidRule)
 		set(&p.AllowInline, c.AllowInline)
 		if c.RulesFile != "" {
 			p.RulesTOML = rules
+		}
+		if slices.Equal(p.AllowedFingerprints, before.AllowedFingerprints) && slices.Equal(p.AllowedRules, before.AllowedRules) &&
+			p.AllowInline == before.AllowInline && bytes.Equal(p.RulesTOML, before.RulesTOML) {
+			return e.done("version: %d, unchanged", p.Version)
 		}
 		next, err := hub.UpdatePolicy(e.ctx, p)
 		if errors.Is(err, memory.ErrETagMismatch) {
@@ -242,6 +277,17 @@ func (c *policySetCmd) Run(e *env) error {
 		fmt.Fprintln(e.stdout, "version:", next.Version)
 		return nil
 	})
+}
+
+// missing refuses to take away what is not there.
+func missing(flag string, have, remove []string) error {
+	var errs []error
+	for _, one := range remove {
+		if !slices.Contains(have, one) {
+			errs = append(errs, fmt.Errorf("%s %q: the policy does not allow it; policy show lists what it does", flag, one))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // changeSet adds and removes, and returns the rest in order without doubles.
@@ -259,7 +305,7 @@ type auditCmd struct {
 
 // Run lists the log, newest first.
 func (c *auditCmd) Run(e *env) error {
-	return c.with(func(hub *client.Client) error {
+	return c.with(e, func(hub *client.Client) error {
 		events, err := hub.Audit(e.ctx, memory.Team(c.Team), c.Limit)
 		if err != nil {
 			return err
@@ -294,7 +340,7 @@ func (c *redactCmd) Run(e *env) error {
 	for _, t := range c.ETag {
 		etags = append(etags, memory.ETag(t))
 	}
-	return c.with(func(hub *client.Client) error {
+	return c.with(e, func(hub *client.Client) error {
 		revision, err := hub.Redact(e.ctx, key, path, etags, c.Reason)
 		if err != nil {
 			return err
@@ -311,7 +357,7 @@ type agentsCmd struct {
 
 // Run lists the agents, last seen first.
 func (c *agentsCmd) Run(e *env) error {
-	return c.with(func(hub *client.Client) error {
+	return c.with(e, func(hub *client.Client) error {
 		agents, err := hub.Agents(e.ctx, memory.Team(c.Team))
 		if err != nil {
 			return err

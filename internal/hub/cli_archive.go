@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/memsvc/memsvc/internal/client"
 	"github.com/memsvc/memsvc/internal/hub/store/sqlite"
+	"github.com/memsvc/memsvc/internal/memory"
 )
 
 // progress returns a writer that shows how many bytes have passed, on a terminal
@@ -53,6 +55,26 @@ func newFile(name string, write func(io.Writer) error) (err error) {
 	return syncDir(filepath.Dir(name))
 }
 
+// counter counts what passes.
+type counter int64
+
+func (c *counter) Write(p []byte) (int, error) {
+	*c += counter(len(p))
+	return len(p), nil
+}
+
+// save writes a new file with progress, and tells in one line what it is.
+func (e *env) save(name, what, remark string, write func(io.Writer) error) error {
+	var size counter
+	bar, done := e.progress(-1, what)
+	err := newFile(name, func(w io.Writer) error { return write(io.MultiWriter(w, bar, &size)) })
+	done()
+	if err != nil {
+		return err
+	}
+	return e.done("%s: wrote %s, %d bytes; %s", what, name, size, remark)
+}
+
 type backupCmd struct {
 	remote `embed:""`
 	File   string `arg:"" help:"File to write; it must not exist."`
@@ -60,22 +82,23 @@ type backupCmd struct {
 
 // Run copies the store.
 func (c *backupCmd) Run(e *env) error {
-	return c.with(func(hub *client.Client) error {
-		bar, done := e.progress(-1, "backup")
-		defer done()
-		return newFile(c.File, func(w io.Writer) error { return hub.Backup(e.ctx, io.MultiWriter(w, bar)) })
+	return c.with(e, func(hub *client.Client) error {
+		return e.save(c.File, "backup", "guard it like the data directory", func(w io.Writer) error { return hub.Backup(e.ctx, w) })
 	})
 }
 
 type restoreBackupCmd struct {
 	DataDir string `help:"Data directory of a hub that does not run." required:"" placeholder:"DIR"`
-	Replace bool   `help:"Take the place of a store that is there; that one is kept beside it."`
+	Replace bool   `cmdline:"" help:"Take the place of a store that is there; that one is kept beside it."`
 	File    string `arg:"" help:"The backup."`
 }
 
 // Run restores the backup.
 func (c *restoreBackupCmd) Run(e *env) error {
 	res, err := sqlite.RestoreBackup(e.ctx, c.File, c.DataDir, sqlite.RestoreOptions{Now: time.Now().UTC(), Replace: c.Replace})
+	if errors.Is(err, memory.ErrAlreadyExists) {
+		return fmt.Errorf("%w; name another --data-dir, or give --replace: what is there is then kept beside it", err)
+	}
 	if err != nil {
 		return err
 	}
@@ -104,10 +127,8 @@ func (c *exportCmd) Run(e *env) error {
 	case c.Team != "":
 		scope = "teams/" + c.Team
 	}
-	return c.with(func(hub *client.Client) error {
-		bar, done := e.progress(-1, "export")
-		defer done()
-		return newFile(c.File, func(w io.Writer) error { return hub.Export(e.ctx, scope, io.MultiWriter(w, bar)) })
+	return c.with(e, func(hub *client.Client) error {
+		return e.save(c.File, "export", "of "+cmp.Or(scope, "the whole hub, with the hashes of its tokens"), func(w io.Writer) error { return hub.Export(e.ctx, scope, w) })
 	})
 }
 
@@ -127,7 +148,7 @@ func (c *importCmd) Run(e *env) (err error) {
 	if err != nil {
 		return err
 	}
-	return c.with(func(hub *client.Client) error {
+	return c.with(e, func(hub *client.Client) error {
 		bar, done := e.progress(info.Size(), "import")
 		defer done()
 		res, err := hub.Import(e.ctx, io.TeeReader(f, bar))

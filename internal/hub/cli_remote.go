@@ -12,16 +12,16 @@ import (
 
 // remote is how a command reaches a running hub.
 type remote struct {
-	Hub       string        `help:"Address of the hub's gRPC API." default:"127.0.0.1:7420" placeholder:"HOST:PORT"`
+	Hub       string        `help:"Address of the hub's gRPC API." default:"127.0.0.1:7420"`
 	TokenFile string        `help:"File that holds an admin token." placeholder:"FILE" required:""`
 	Plaintext bool          `help:"Speak without TLS; a loopback address is spoken to so by itself."`
-	CA        string        `name:"ca" help:"Authorities to trust instead of the system's." placeholder:"FILE"`
-	Cert      string        `help:"Client certificate, where the hub wants one." placeholder:"FILE"`
-	Key       string        `help:"Key of the client certificate." placeholder:"FILE"`
+	CAFile    string        `name:"ca-file" aliases:"ca" help:"Authorities to trust instead of the system's (PEM)." placeholder:"FILE"`
+	CertFile  string        `aliases:"cert" help:"Client certificate, where the hub wants one (PEM)." placeholder:"FILE"`
+	KeyFile   string        `aliases:"key" help:"Key of the client certificate (PEM)." placeholder:"FILE"`
 	Timeout   time.Duration `help:"How long one call may take." default:"15s"`
 }
 
-func (r remote) open() (*client.Client, error) {
+func (r remote) open(e *env) (*client.Client, error) {
 	// A wrong file is told as such, even when the hub is away too.
 	switch text, err := readSecretFile(r.TokenFile); {
 	case err != nil:
@@ -29,15 +29,20 @@ func (r remote) open() (*client.Client, error) {
 	case text == "":
 		return nil, usage("--token-file %s: no such file, or empty", r.TokenFile)
 	}
+	for _, name := range []string{r.TokenFile, r.KeyFile} {
+		if text := openToOthers(name); text != "" {
+			e.tell("warning: " + text)
+		}
+	}
 	return client.New(client.Options{
-		Addr: r.Hub, TokenFile: r.TokenFile, Plaintext: r.Plaintext, CAFile: r.CA, CertFile: r.Cert, KeyFile: r.Key,
+		Addr: r.Hub, TokenFile: r.TokenFile, Plaintext: r.Plaintext, CAFile: r.CAFile, CertFile: r.CertFile, KeyFile: r.KeyFile,
 		UserAgent: "memsvc/" + buildinfo.Read().Version, CallTimeout: r.Timeout,
 	})
 }
 
 // with runs do with a client of the hub.
-func (r remote) with(do func(*client.Client) error) (err error) {
-	c, err := r.open()
+func (r remote) with(e *env, do func(*client.Client) error) (err error) {
+	c, err := r.open(e)
 	if err != nil {
 		return err
 	}
@@ -66,7 +71,7 @@ type tokenCreateCmd struct {
 
 // Run makes the token.
 func (c *tokenCreateCmd) Run(e *env) error {
-	return c.with(func(hub *client.Client) error {
+	return c.with(e, func(hub *client.Client) error {
 		_, secret, err := hub.CreateToken(e.ctx, client.NewToken{
 			Name: c.Name, Team: memory.Team(c.Team), Project: memory.Project(c.Project), Role: c.Role, TTL: c.TTL,
 		})
@@ -85,7 +90,7 @@ type tokenListCmd struct {
 
 // Run lists the tokens.
 func (c *tokenListCmd) Run(e *env) error {
-	return c.with(func(hub *client.Client) error {
+	return c.with(e, func(hub *client.Client) error {
 		tokens, err := hub.Tokens(e.ctx, memory.Team(c.Team))
 		if err != nil {
 			return err
@@ -124,10 +129,15 @@ type tokenRevokeCmd struct {
 
 // Run revokes the token.
 func (c *tokenRevokeCmd) Run(e *env) error {
-	return c.with(func(hub *client.Client) error { return hub.RevokeToken(e.ctx, c.ID) })
+	return c.with(e, func(hub *client.Client) error {
+		if err := hub.RevokeToken(e.ctx, c.ID); err != nil {
+			return err
+		}
+		return e.done("revoked token %s", c.ID)
+	})
 }
 
 type healthcheckCmd struct {
-	OpsAddr string        `name:"ops-addr" help:"Address of the hub's ops port." default:"127.0.0.1:7422" placeholder:"HOST:PORT"`
+	OpsAddr string        `name:"ops-addr" help:"Address of the hub's ops port." default:"127.0.0.1:7422"`
 	Timeout time.Duration `help:"How long to wait for the answer." default:"3s"`
 }

@@ -7,14 +7,14 @@ import (
 
 // Config is how a hub runs. The tags are its flags; see package config.
 type Config struct {
-	DataDir     string `help:"Directory of the embedded store; made if need be." default:"./memsvc-data" placeholder:"DIR"`
-	GRPCAddr    string `name:"grpc-addr" help:"Address of the gRPC API." default:"127.0.0.1:7420" placeholder:"HOST:PORT"`
-	HTTPAddr    string `name:"http-addr" help:"Address of the REST API." default:"127.0.0.1:7421" placeholder:"HOST:PORT"`
-	OpsAddr     string `name:"ops-addr" help:"Address of metrics, health and profiles; keep it private." default:"127.0.0.1:7422" placeholder:"HOST:PORT"`
+	DataDir     string `help:"Directory of the embedded store; made if need be." default:"./memsvc-data"`
+	GRPCAddr    string `name:"grpc-addr" help:"Address of the gRPC API." default:"127.0.0.1:7420"`
+	HTTPAddr    string `name:"http-addr" help:"Address of the REST API." default:"127.0.0.1:7421"`
+	OpsAddr     string `name:"ops-addr" help:"Address of metrics, health and profiles; keep it private." default:"127.0.0.1:7422"`
 	TLSCert     string `name:"tls-cert" help:"Certificate chain in PEM; taken in anew when it changes." placeholder:"FILE"`
 	TLSKey      string `name:"tls-key" help:"Key of the certificate." placeholder:"FILE"`
 	TLSClientCA string `name:"tls-client-ca" help:"Authorities whose client certificates are required." placeholder:"FILE"`
-	Insecure    bool   `help:"Listen beyond loopback without TLS, because something else protects the connection."`
+	Insecure    bool   `help:"Listen beyond loopback without TLS, because something else protects the connection; lets the ops port, which never has TLS, listen there too."`
 
 	LogFormat string `help:"text or json." default:"text" enum:"text,json"`
 	LogLevel  string `help:"debug, info, warn or error." default:"info" enum:"debug,info,warn,error"`
@@ -42,10 +42,14 @@ func (c Config) Check() error {
 	if c.TLSClientCA != "" && c.TLSCert == "" {
 		bad("--tls-client-ca needs --tls-cert and --tls-key")
 	}
-	plaintext := c.TLSCert == "" && !c.Insecure
-	errs = append(errs, checkAddr("--grpc-addr", c.GRPCAddr, plaintext), checkAddr("--http-addr", c.HTTPAddr, plaintext))
-	// The ops port has no credentials and no TLS, whatever the others have.
-	errs = append(errs, checkAddr("--ops-addr", c.OpsAddr, !c.Insecure))
+	var apis, ops error // why an address beyond loopback is refused; nil: it is not
+	if !c.Insecure {
+		ops = errOpsNotLoopback
+		if c.TLSCert == "" {
+			apis = errNotLoopback
+		}
+	}
+	errs = append(errs, checkAddr("--grpc-addr", c.GRPCAddr, apis), checkAddr("--http-addr", c.HTTPAddr, apis), checkAddr("--ops-addr", c.OpsAddr, ops))
 	if c.Retention < time.Hour {
 		bad("--retention: at least 1h")
 	}

@@ -688,7 +688,7 @@ func TestStartRefusals(t *testing.T) {
 		"half of TLS":     {func(c *hub.Config) { c.TLSCert = "x" }, true, "go together"},
 		"no certificate":  {func(c *hub.Config) { c.TLSCert, c.TLSKey = "/none", "/none" }, true, "/none"},
 		"no port":         {func(c *hub.Config) { c.OpsAddr = "127.0.0.1" }, true, "--ops-addr"},
-		"port taken":      {func(c *hub.Config) { c.GRPCAddr = h.GRPCAddr }, false, "listen on"},
+		"port taken":      {func(c *hub.Config) { c.GRPCAddr = h.GRPCAddr }, false, "cannot listen there"},
 		"data in use":     {func(c *hub.Config) { c.DataDir = h.DataDir }, false, h.DataDir},
 	} {
 		t.Run(name, func(t *testing.T) {

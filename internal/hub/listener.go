@@ -1,11 +1,29 @@
 package hub
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"net"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
+
+// listen takes the hub's addresses, all or none: gRPC, HTTP, ops.
+func listen(ctx context.Context, cfg Config) (lns [3]net.Listener, err error) {
+	for i, at := range []struct{ flag, addr string }{
+		{"--grpc-addr", cfg.GRPCAddr}, {"--http-addr", cfg.HTTPAddr}, {"--ops-addr", cfg.OpsAddr},
+	} {
+		if lns[i], err = (&net.ListenConfig{}).Listen(ctx, "tcp", at.addr); err != nil {
+			for _, ln := range lns[:i] {
+				err = errors.Join(err, ln.Close())
+			}
+			return lns, fmt.Errorf("%s %s: cannot listen there; is a hub running already? %w", at.flag, at.addr, err)
+		}
+	}
+	return lns, nil
+}
 
 // maxOpsConnections bounds the connections to the ops port.
 const maxOpsConnections = 200

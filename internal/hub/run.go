@@ -109,18 +109,22 @@ func Start(ctx context.Context, cfg Config, deps Deps) (_ *Hub, err error) {
 		}
 	}()
 	backend := deps.Backend
+	if backend != nil {
+		closers = append(closers, backend.Close)
+	}
+	// The addresses come first: a hub that cannot have them makes nothing on disk.
+	lns, err := listen(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	for _, ln := range lns {
+		closers = append(closers, ln.Close)
+	}
 	if backend == nil {
 		if backend, err = sqlite.Open(sqlite.Options{Dir: cfg.DataDir, Now: now()}); err != nil {
 			return nil, err
 		}
-	}
-	closers = append(closers, backend.Close)
-	var lns [3]net.Listener
-	for i, addr := range []string{cfg.GRPCAddr, cfg.HTTPAddr, cfg.OpsAddr} {
-		if lns[i], err = (&net.ListenConfig{}).Listen(ctx, "tcp", addr); err != nil {
-			return nil, fmt.Errorf("listen on %s: %w", addr, err)
-		}
-		closers = append(closers, lns[i].Close)
+		closers = append(closers, backend.Close)
 	}
 	h := &Hub{
 		cfg: cfg, log: deps.Logger, backend: backend, health: telemetry.NewHealth(), failed: make(chan error, 4),
@@ -133,11 +137,28 @@ func Start(ctx context.Context, cfg Config, deps Deps) (_ *Hub, err error) {
 		h.feed.Close()
 		return nil, err
 	}
+	h.warn()
 	h.serve(ctx, lns, files)
 	h.health.SetReady()
 	h.log.Info("listening", "grpc", h.Addrs.GRPC, "http", h.Addrs.HTTP, "ops", h.Addrs.Ops,
 		"tls", files != nil, "data_dir", cfg.DataDir, "version", buildinfo.Read().Version)
 	return h, nil
+}
+
+// warn tells in the log what works and lessens the protection.
+func (h *Hub) warn() {
+	if h.cfg.Insecure {
+		what := "listening beyond loopback without TLS is allowed; tokens and memories travel in the clear unless something else protects them"
+		if h.cfg.TLSCert != "" {
+			what = "the ops port may listen beyond loopback, without TLS and credentials"
+		}
+		h.log.Warn("--insecure: " + what)
+	}
+	for _, name := range []string{h.AdminTokenFile, h.cfg.TLSKey} {
+		if text := openToOthers(name); text != "" {
+			h.log.Warn(text)
+		}
+	}
 }
 
 // build makes everything that stands on the store.

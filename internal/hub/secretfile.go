@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 )
 
@@ -46,6 +47,19 @@ func readSecretFile(name string) (string, error) {
 		return "", nil
 	}
 	return strings.TrimSpace(string(text)), err
+}
+
+// openToOthers says so, in one line, if others than its owner can read a file, or ""
+// when none can or nobody knows.
+func openToOthers(name string) string {
+	if name == "" || runtime.GOOS == "windows" { // no such modes there
+		return ""
+	}
+	info, err := os.Stat(name)
+	if err != nil || info.Mode().Perm()&0o077 == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s has mode %04o: others on this machine can read the secret; chmod 600 it", name, info.Mode().Perm())
 }
 
 // syncDir makes the names in a directory durable.

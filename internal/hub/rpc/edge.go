@@ -214,9 +214,11 @@ func (e *edge) leave(ctx context.Context, method string, c service.Call, begin t
 	case codes.Canceled:
 		level = slog.LevelDebug
 	case codes.Unavailable:
-		level = slog.LevelWarn
+		// The hub's own word ends a watch when it drains: nothing has failed.
+		level = slog.LevelDebug
 		var e *memory.Error
 		if !errors.As(err, &e) {
+			level = slog.LevelWarn
 			attrs = append(attrs, "cause", err.Error())
 		}
 	}
