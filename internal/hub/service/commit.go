@@ -51,19 +51,10 @@ func (s *Service) commit(ctx context.Context, c Call, req CommitRequest) (store.
 	if err := c.Principal.mayProject(key, Writer); err != nil {
 		return store.CommitResult{}, err
 	}
-	if err := checkSize(req.Changes); err != nil {
-		return store.CommitResult{}, err
-	}
-	if req.Epoch != "" {
-		if err := s.checkEpoch(ctx, key, req.Epoch); err != nil {
-			return store.CommitResult{}, err
-		}
-	}
-	team, err := s.teamSettings(ctx, key.Team)
+	s.expect(1)
+	team, err := s.admit(ctx, req)
+	s.expect(-1)
 	if err != nil {
-		return store.CommitResult{}, err
-	}
-	if err := s.judge(ctx, key.Team, team, req.Changes); err != nil {
 		return store.CommitResult{}, err
 	}
 	author := req.Author
@@ -80,6 +71,24 @@ func (s *Service) commit(ctx context.Context, c Call, req CommitRequest) (store.
 		res, err = s.Backend.Commit(ctx, sreq)
 	}
 	return res, hide(key, err)
+}
+
+// admit does all of a commit that comes before the store, and returns its team's
+// settings.
+func (s *Service) admit(ctx context.Context, req CommitRequest) (TeamSettings, error) {
+	if err := checkSize(req.Changes); err != nil {
+		return TeamSettings{}, err
+	}
+	if req.Epoch != "" {
+		if err := s.checkEpoch(ctx, req.Project, req.Epoch); err != nil {
+			return TeamSettings{}, err
+		}
+	}
+	team, err := s.teamSettings(ctx, req.Project.Team)
+	if err != nil {
+		return TeamSettings{}, err
+	}
+	return team, s.judge(ctx, req.Project.Team, team, req.Changes)
 }
 
 // createByCommit makes the project that a commit names, where a team's writer may

@@ -39,24 +39,36 @@ func (s *Store) Commit(ctx context.Context, req store.CommitRequest) (store.Comm
 		return store.CommitResult{}, err
 	}
 	defer s.leave()
-	prepared, err := store.Prepare(req)
+	s.Expect(1)
+	c, err := s.prepare(ctx, req)
+	s.Expect(-1) // before it queues, or the writer would wait for what it has
 	if err != nil {
 		return store.CommitResult{}, err
 	}
-	p, err := s.acquire(ctx, req.Project)
-	if err != nil {
-		return store.CommitResult{}, err
-	}
+	p := c.p
 	defer s.release(p)
-	c := committing{p: p, req: prepared, key: requestKey(prepared)}
-	c.own()
 	if err := s.submit(ctx, &request{op: "commit to " + req.Project.String(), size: c.size, apply: c.apply}); err != nil {
 		return store.CommitResult{}, err
 	}
 	if len(c.stale) > 0 {
 		return store.CommitResult{}, s.stale(ctx, p, c.stale)
 	}
-	return s.answer(ctx, &c)
+	return s.answer(ctx, c)
+}
+
+// prepare does what can be done before the writer's turn, and acquires the project.
+func (s *Store) prepare(ctx context.Context, req store.CommitRequest) (*committing, error) {
+	prepared, err := store.Prepare(req)
+	if err != nil {
+		return nil, err
+	}
+	p, err := s.acquire(ctx, req.Project)
+	if err != nil {
+		return nil, err
+	}
+	c := &committing{p: p, req: prepared, key: requestKey(prepared)}
+	c.own()
+	return c, nil
 }
 
 // committing is one commit on its way through the writer.

@@ -58,7 +58,12 @@ func (c *compacting) apply(t *transaction) error {
 	for _, r := range c.hidden {
 		hidden[r.Revision] = r
 	}
-	if err := t.keepResults(t.on(c.p), hidden); err != nil {
+	o := t.on(c.p)
+	if err := t.keepResults(o, hidden); err != nil {
+		return err
+	}
+	// Heads are read from rows of commits, which are about to lose versions.
+	if err := t.settle(o); err != nil {
 		return err
 	}
 	for seq, paths := range c.drops {

@@ -12,11 +12,11 @@ const applicationID = 0x6d737663
 // migrations returns the steps from each schema version to the next one; the
 // version of a file is its user_version. A step is never changed once released.
 func migrations() []string {
-	return []string{schema1}
+	return []string{schema1, schema2}
 }
 
 // schema1 keeps the rows that every commit writes few and small: one appended to
-// commits with one index entry, and one per path in heads. In commits, meta stands
+// commits with one index entry, and one per path in heads (see schema2). In commits, meta stands
 // before content, so that reading it does not touch the content's pages.
 const schema1 = `
 CREATE TABLE epochs(
@@ -87,6 +87,13 @@ CREATE TABLE audit(
 	detail    TEXT NOT NULL,
 	request   TEXT NOT NULL);
 CREATE INDEX audit_team ON audit(team, id);
+`
+
+// schema2 lets the table of heads fall behind: it is as of the revision headed, and
+// what changed since is in the rows of commits after it.
+const schema2 = `
+ALTER TABLE projects ADD COLUMN headed INTEGER NOT NULL DEFAULT 0;
+UPDATE projects SET headed=coalesce((SELECT max(rev) FROM commits WHERE commits.project=projects.id),0);
 `
 
 // migrate brings the file to the newest schema, one transaction a step.

@@ -33,6 +33,9 @@ type project struct {
 	paths   memory.CollisionIndex // of the living entries
 	recent  map[[16]byte]recent   // request ids that are in rows of commits only
 	spilled bool                  // the table of requests holds some of this project
+	headed  memory.Revision       // the table of heads is as of this revision
+	// unheaded are the paths that changed since.
+	unheaded map[memory.Path]struct{}
 }
 
 // cursor returns the project's head under the epoch. Hold mu.
@@ -182,12 +185,14 @@ func loadProject(c *conn, key memory.ProjectKey) (*project, error) {
 		return nil, err
 	}
 	defer func() { _ = c.exec(stRollback) }()
-	p := &project{key: key, oldest: 1, entries: make(map[memory.Path]head), recent: make(map[[16]byte]recent)}
+	p := &project{key: key, oldest: 1, entries: make(map[memory.Path]head), recent: make(map[[16]byte]recent),
+		unheaded: make(map[memory.Path]struct{})}
 	var spilled memory.Revision
 	err := c.query(stProject, func(v []driver.Value) error {
 		p.id, p.created = v[0].(int64), decodeTime(blob(v[1]))
 		p.oldest, spilled = memory.Revision(v[2].(int64)), memory.Revision(v[3].(int64))
 		p.spilled = v[4].(int64) != 0
+		p.headed = memory.Revision(v[5].(int64))
 		return nil
 	}, string(key.Team), string(key.Project))
 	if err != nil {
@@ -207,21 +212,7 @@ func loadProject(c *conn, key memory.ProjectKey) (*project, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = c.query(stHeads, func(v []driver.Value) error {
-		h, err := decodeHead(blob(v[1]))
-		if err != nil {
-			return err
-		}
-		path := memory.Path(text(v[0]))
-		p.entries[path] = h
-		if !h.deleted {
-			p.files++
-			p.bytes += h.size
-			p.paths.Add(path)
-		}
-		return nil
-	}, p.id)
-	if err != nil {
+	if err := loadHeads(c, p); err != nil {
 		return nil, err
 	}
 	if err := loadRecent(c, p, spilled); err != nil {

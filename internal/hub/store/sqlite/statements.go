@@ -29,6 +29,8 @@ const (
 	stHead
 	stHeads
 	stPutHead
+	stSetHeaded
+	stRowsAfter
 	stPutCommit
 	stUpdateCommit
 	stDropCommit
@@ -74,7 +76,7 @@ func (s statement) sql() string {
 
 		stTeams:               "SELECT team FROM teams ORDER BY team",
 		stPutTeam:             "INSERT OR IGNORE INTO teams(team) VALUES(?)",
-		stProject:             "SELECT id,created,oldest,spilled,lookup FROM projects WHERE team=? AND project=?",
+		stProject:             "SELECT id,created,oldest,spilled,lookup,headed FROM projects WHERE team=? AND project=?",
 		stProjects:            "SELECT id,team,project FROM projects ORDER BY team,project",
 		stPutProject:          "INSERT INTO projects(team,project,created,oldest,spilled,lookup) VALUES(?,?,?,1,0,0)",
 		stSetOldest:           "UPDATE projects SET oldest=? WHERE id=?",
@@ -89,9 +91,11 @@ func (s statement) sql() string {
 		stPutSpan:             "INSERT INTO spans(project,n,epoch,through) VALUES(?,?,?,?)",
 		stDropSpans:           "DELETE FROM spans WHERE project=?",
 
-		stHead:    "SELECT seq,rev,meta FROM commits WHERE project=? ORDER BY rev DESC LIMIT 1",
-		stHeads:   "SELECT path,entry FROM heads WHERE project=?",
-		stPutHead: "INSERT OR REPLACE INTO heads(project,path,entry) VALUES(?,?,?)",
+		stHead:      "SELECT seq,rev,meta FROM commits WHERE project=? ORDER BY rev DESC LIMIT 1",
+		stHeads:     "SELECT path,entry FROM heads WHERE project=?",
+		stPutHead:   "INSERT OR REPLACE INTO heads(project,path,entry) VALUES(?,?,?)",
+		stSetHeaded: "UPDATE projects SET headed=? WHERE id=?",
+		stRowsAfter: "SELECT seq,rev,meta FROM commits WHERE project=? AND rev>? ORDER BY rev",
 
 		stPutCommit:    "INSERT INTO commits(seq,project,rev,meta,content) VALUES(?,?,?,?,?)",
 		stUpdateCommit: "UPDATE commits SET meta=?,content=? WHERE seq=?",

@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/memsvc/memsvc/internal/hub/store"
 	"github.com/memsvc/memsvc/internal/memory"
@@ -19,6 +20,8 @@ const (
 	maxBatch = 256
 	// maxBatchBytes bounds their contents, about: the last one may go past it.
 	maxBatchBytes = 8 << 20
+	// maxPatience bounds the wait for commits that are expected.
+	maxPatience = 2 * time.Millisecond
 )
 
 // request is work for the writer. apply runs in the writer's transaction; it may
@@ -41,6 +44,9 @@ type writer struct {
 	queue    chan *request
 	finished chan struct{}
 
+	patience *time.Timer   // for commits that are expected
+	pace     time.Duration // what making a batch durable took last
+
 	nextSeq int64 // of commits
 	oldDay  int64 // request ids of days before it are gone
 	scrub   bool  // the log may hold redacted text
@@ -48,7 +54,9 @@ type writer struct {
 }
 
 func newWriter(s *Store, c *conn) *writer {
-	return &writer{s: s, c: c, queue: make(chan *request, maxBatch), finished: make(chan struct{})}
+	patience := time.NewTimer(time.Hour)
+	patience.Stop()
+	return &writer{s: s, c: c, queue: make(chan *request, maxBatch), finished: make(chan struct{}), patience: patience}
 }
 
 func (w *writer) load() error {
@@ -100,12 +108,15 @@ func (w *writer) run() {
 	}
 }
 
-// gather adds to batch what waits in the queue. It never waits itself.
+// gather adds to batch what waits in the queue, and what is expected to come within
+// the time that making it durable takes. So commits made at the same time share an
+// fsync, and one that comes alone waits for nobody.
 func (w *writer) gather(batch []*request) (_ []*request, next *request) {
 	if batch[0].alone {
 		return batch, nil
 	}
 	size := batch[0].size
+	waiting := false
 	for len(batch) < maxBatch && size < maxBatchBytes {
 		select {
 		case r, ok := <-w.queue:
@@ -117,7 +128,28 @@ func (w *writer) gather(batch []*request) (_ []*request, next *request) {
 			}
 			batch = append(batch, r)
 			size += r.size
+			continue
 		default:
+		}
+		if w.s.expected.Load() <= 0 {
+			return batch, nil
+		}
+		if !waiting {
+			waiting = true
+			w.patience.Reset(min(w.pace, maxPatience))
+			defer w.patience.Stop()
+		}
+		select {
+		case r, ok := <-w.queue:
+			if !ok {
+				return batch, nil
+			}
+			if r.alone {
+				return batch, r
+			}
+			batch = append(batch, r)
+			size += r.size
+		case <-w.patience.C:
 			return batch, nil
 		}
 	}
@@ -172,9 +204,11 @@ func (w *writer) try(batch []*request, answers []error) (err error) {
 	if !t.wrote {
 		return w.c.exec(stRollback)
 	}
+	begin := time.Now()
 	if err := w.c.exec(stCommit); err != nil {
 		return err
 	}
+	w.pace = time.Since(begin)
 	t.publish()
 	return nil
 }
@@ -217,6 +251,7 @@ type pending struct {
 	commits []memory.Commit
 	recent  map[[16]byte]recent // request ids of commits; nil until there is one
 	spilled bool                // wrote rows of requests
+	settled bool                // wrote the heads, as of before this transaction
 	undo    []pathMove
 }
 
@@ -277,6 +312,11 @@ func (o *pending) view(epoch memory.Epoch) store.View {
 // are: nobody may change them any more.
 func (t *transaction) append(o *pending, c *memory.Commit, tag *requestTag) error {
 	t.wrote = true
+	if len(o.commits) == 0 && o.p.loose() {
+		if err := t.settle(o); err != nil {
+			return err
+		}
+	}
 	seq := t.seq
 	t.seq++
 	r := record{Commit: *c, versions: make([]version, len(c.Changes)), request: tag}
@@ -292,9 +332,7 @@ func (t *transaction) append(o *pending, c *memory.Commit, tag *requestTag) erro
 		return err
 	}
 	for i := range c.Changes {
-		if err := t.move(o, &c.Changes[i], c.Revision, seq); err != nil {
-			return err
-		}
+		t.move(o, &c.Changes[i], c.Revision, seq)
 	}
 	o.rev, o.commit, o.seq = c.Revision, c.ID, seq
 	o.commits = append(o.commits, *c)
@@ -312,7 +350,7 @@ func (t *transaction) append(o *pending, c *memory.Commit, tag *requestTag) erro
 }
 
 // move brings one path of o to what the change leaves.
-func (t *transaction) move(o *pending, ch *memory.AppliedChange, rev memory.Revision, seq int64) error {
+func (t *transaction) move(o *pending, ch *memory.AppliedChange, rev memory.Revision, seq int64) {
 	was, existed := o.entry(ch.Path)
 	now := newHead(ch, rev, seq)
 	if existed && !was.deleted {
@@ -332,8 +370,6 @@ func (t *transaction) move(o *pending, ch *memory.AppliedChange, rev memory.Revi
 		}
 	}
 	o.entries[ch.Path] = now
-	t.w.buf = appendHead(t.w.buf[:0], now)
-	return t.c.exec(stPutHead, o.p.id, string(ch.Path), t.w.buf)
 }
 
 // undo takes back what the transaction did to shared state.
@@ -370,6 +406,13 @@ func (t *transaction) publish() {
 
 func (o *pending) publish() {
 	p := o.p
+	if o.settled {
+		p.headed = p.rev
+		clear(p.unheaded)
+	}
+	for path := range o.entries {
+		p.unheaded[path] = struct{}{}
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.rev, p.commit, p.seq, p.files, p.bytes = o.rev, o.commit, o.seq, o.files, o.bytes
