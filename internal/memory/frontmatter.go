@@ -181,6 +181,9 @@ func (f *Frontmatter) readKnown(flow map[string]string) {
 
 // parseTime reads the ways in which people and clients write a time.
 func parseTime(s string) time.Time {
+	if s == "" {
+		return time.Time{} // failing to parse costs more than all the rest of a small head
+	}
 	for _, layout := range [...]string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly} {
 		if t, err := time.Parse(layout, s); err == nil {
 			return t.UTC()

@@ -242,7 +242,7 @@ func endsInDotOrSpace(seg string) bool {
 func isReservedName(seg string) bool {
 	base, _, _ := strings.Cut(seg, ".")
 	base = strings.TrimRight(base, " ")
-	if len(base) < 3 || len(base) > 7 {
+	if len(base) < 3 || len(base) > 7 || strings.IndexByte("CPANL", base[0]&^0x20) < 0 {
 		return false
 	}
 	switch upper := strings.ToUpper(base); upper {
