@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -83,10 +84,17 @@ func checkDir(dir string) error {
 	}
 	fi, err := os.Stat(dir)
 	if err != nil {
-		return nil // it is made, or is a brake: not a question of its kind
+		// It is made, or is a brake: not a question of its kind.
+		if err := workspace.CheckOverlap(context.Background(), dir); err != nil {
+			return usage("--dir %s: %v", dir, err)
+		}
+		return nil
 	}
 	if !fi.IsDir() {
 		return usage("--dir %s: not a directory", dir)
+	}
+	if err := workspace.CheckOverlap(context.Background(), dir); err != nil {
+		return usage("--dir %s: %v", dir, err)
 	}
 	if _, err := os.Lstat(filepath.Join(dir, workspace.MarkerName)); err == nil {
 		return nil // linked already: not judged by its looks again

@@ -244,6 +244,18 @@ func (c *cycle) later(after time.Duration) {
 	}
 }
 
+// unreadable returns what could not be looked at, less what is refused under its own
+// name: that is told once, with its rule.
+func (c *cycle) unreadable() []memory.Path {
+	var out []memory.Path
+	for _, p := range c.snap.Unreadable {
+		if !slices.ContainsFunc(c.snap.Refused, func(r Refusal) bool { return r.Path == p || r.Path == "" && r.Name == string(p) }) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
 // report publishes what became of the cycle.
 func (c *cycle) report(err error) {
 	r := &c.result
@@ -260,7 +272,7 @@ func (c *cycle) report(err error) {
 	}
 	c.s.publish(func(st *Status) {
 		st.Phase, st.Pending, st.RootDetail = r.Phase, r.Pending, c.snap.Detail
-		st.Unreadable = slices.Clone(c.snap.Unreadable)
+		st.Unreadable = c.unreadable()
 		st.Pulled += int64(r.Pulled)
 		st.Pushed += int64(r.Pushed)
 		st.Deleted += int64(r.Deleted)

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -41,9 +42,17 @@ func isHidden(name string) bool { return strings.HasPrefix(name, ".") }
 // editors leave behind (x.md~, #x.md#, 4913, x.md.bak, sedXXXXXX) never ends in .md.
 func isMemoryName(name string) bool { return strings.HasSuffix(name, ".md") }
 
+// isNearMiss reports whether name was most likely meant to be a memory and cannot be
+// one: .md in other letters, or blanks and dots behind it. Such a file is refused with
+// the rule it breaks instead of being passed over.
+func isNearMiss(name string) bool {
+	trimmed := strings.TrimRightFunc(name, func(r rune) bool { return r == '.' || unicode.IsSpace(r) })
+	return !isMemoryName(name) && len(trimmed) > len(".md") && strings.EqualFold(trimmed[len(trimmed)-len(".md"):], ".md")
+}
+
 // plain returns name as text for a person: quoted unless it is plain.
 func plain(name string) string {
-	if utf8.ValidString(name) {
+	if utf8.ValidString(name) && strings.TrimSpace(name) == name {
 		if q := strconv.QuoteToGraphic(name); q[1:len(q)-1] == name {
 			return name
 		}

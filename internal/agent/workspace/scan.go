@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/memsvc/memsvc/internal/agent/syncer"
@@ -20,6 +22,7 @@ const (
 	RuleCollision = "local-collision"    // two paths that some disks cannot tell apart
 	RuleDepth     = "local-depth"        // directories nested too deeply
 	RuleIgnore    = "local-ignore-file"  // a .memsyncignore that cannot be understood
+	RuleLinked    = "local-linked"       // a directory inside that is linked by itself
 )
 
 // maxDepth bounds how deep directories are walked; a path of MaxPathBytes cannot
@@ -55,6 +58,10 @@ func (w *Workspace) Scan(ctx context.Context) (syncer.Snapshot, error) {
 		return snap, nil
 	}
 	defer e.root.Close()
+	if above := linkedAbove(w.dir); above != "" {
+		snap.Root, snap.Detail = syncer.RootUnknown, insideAnother(w.dir, above)
+		return snap, nil
+	}
 	w.gen++
 	w.leftover = nil
 	s := &scan{w: w, ctx: ctx, now: w.opts.Now(), snap: &snap, owners: make(map[memory.Path]*file, len(w.tree.files))}
@@ -94,6 +101,12 @@ func (s *scan) folder(dir *os.Root, d *folder, key, disk string, depth int) erro
 		s.unknown(key)
 		return nil
 	}
+	if key != "" && slices.ContainsFunc(infos, func(fi fs.FileInfo) bool { return fi.Name() == MarkerName }) {
+		// Another link's. What is shared twice grows without end: nothing is done here.
+		s.refuse(strings.TrimSuffix(disk, "/"), "", RuleLinked, "this directory is linked by itself (it holds "+MarkerName+"), so it is left alone; unlink it, or remove that file if it is a copy")
+		s.unknown(key)
+		return nil
+	}
 	for _, fi := range infos {
 		name := fi.Name()
 		if isHidden(name) {
@@ -109,9 +122,9 @@ func (s *scan) folder(dir *os.Root, d *folder, key, disk string, depth int) erro
 			}
 		case mode&fs.ModeSymlink != 0:
 			s.link(key, disk, name)
-		case !isMemoryName(name):
-		case mode.IsRegular():
+		case mode.IsRegular() && (isMemoryName(name) || isNearMiss(name)):
 			s.file(dir, d, fi, key, disk)
+		case mode.IsRegular() || !isMemoryName(name):
 		default:
 			s.refuse(disk+name, keyOf(key, name), RuleSpecial, "it is no regular file; only files are shared")
 		}
@@ -197,6 +210,9 @@ func (s *scan) file(dir *os.Root, d *folder, fi fs.FileInfo, key, disk string) {
 		f.path, f.broken = parse(key + name)
 	}
 	if f.broken != nil {
+		if s.w.ignore.Match(keyOf(key, name)) {
+			return
+		}
 		s.snap.Refused = append(s.snap.Refused, syncer.Refusal{Name: plain(disk + name), Violation: *f.broken})
 		return
 	}

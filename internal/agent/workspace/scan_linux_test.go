@@ -24,7 +24,7 @@ func TestScanSeesMemoriesOnly(t *testing.T) {
 	for name, text := range want {
 		put(t, w, name, text)
 	}
-	for _, name := range []string{".hidden.md", ".git/x.md", "a.md~", "#a.md#", ".#b.md", ".a.md.swp", "4913", "a.md.bak", "image.png", "a.MD", "sub/.a.md.swo", ".msync-0123456789abcdef.tmp"} {
+	for _, name := range []string{".hidden.md", ".git/x.md", "a.md~", "#a.md#", ".#b.md", ".a.md.swp", "4913", "a.md.bak", "image.png", "sub/.a.md.swo", ".msync-0123456789abcdef.tmp"} {
 		put(t, w, name, "noise")
 	}
 	must(t, os.Symlink("nowhere@host.1:2", filepath.Join(w.dir, ".#a.md"))) // emacs's lock

@@ -1,0 +1,91 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// CheckOverlap refuses a directory that lies in a linked one, whoever linked that and
+// from whatever state directory (ruling 13.1): its marker tells. A directory that is
+// not linked yet is also refused when a linked one lies in it; one that is linked is
+// not, since a scan leaves what is marked alone, and a copied marker must not keep a
+// link from starting. It writes nothing. The error matches ErrUnsuitableRoot.
+func CheckOverlap(ctx context.Context, dir string) error {
+	if above := linkedAbove(dir); above != "" {
+		return fmt.Errorf("%w: %s", ErrUnsuitableRoot, insideAnother(dir, above))
+	}
+	if hasMarker(dir) {
+		return nil
+	}
+	below := ""
+	err := filepath.WalkDir(dir, func(p string, e fs.DirEntry, err error) error {
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			return nil // what cannot be read is left alone by scans, too
+		case e.Name() == MarkerName && !e.IsDir():
+			below = filepath.Dir(p)
+			return fs.SkipAll
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if below != "" {
+		return fmt.Errorf("%w: %s, which is linked by itself (it holds %s), lies in %s; one directory inside another would be shared twice: unlink it first, or remove that file if it is left over", ErrUnsuitableRoot, below, MarkerName, dir)
+	}
+	return nil
+}
+
+// linkedAbove returns the nearest directory above dir, links resolved, that carries a
+// marker; "" = none.
+func linkedAbove(dir string) string {
+	real, err := realPath(dir)
+	if err != nil {
+		return ""
+	}
+	for d := filepath.Dir(real); ; d = filepath.Dir(d) {
+		if hasMarker(d) {
+			return d
+		}
+		if filepath.Dir(d) == d {
+			return ""
+		}
+	}
+}
+
+func hasMarker(dir string) bool {
+	fi, err := os.Lstat(filepath.Join(dir, MarkerName))
+	return err == nil && !fi.IsDir()
+}
+
+func insideAnother(dir, above string) string {
+	return fmt.Sprintf("%s lies in %s, which is linked by itself (it holds %s); one directory inside another would be shared twice: unlink that one, or remove that file if it is left over", dir, above, MarkerName)
+}
+
+// RemoveMarker takes the marker of a link that is no more out of dir, if it is still
+// that link's; another one, or none, is left as it is.
+func RemoveMarker(dir, linkID string) error {
+	root, err := os.OpenRoot(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("remove marker: %w", err)
+	}
+	defer root.Close()
+	id, err := readMarker(root)
+	if err != nil || id == "" || id != linkID {
+		return err
+	}
+	if err := root.Remove(MarkerName); err != nil {
+		return fmt.Errorf("remove marker: %w", err)
+	}
+	return syncDir(root)
+}
