@@ -80,7 +80,6 @@ type Service struct {
 	agents   *registry
 	search   *searchIndexes
 
-	expect  func(n int)      // announces commits to the backend
 	rescans chan memory.Team // teams whose stored texts are to be judged again
 }
 
@@ -104,13 +103,8 @@ func New(c Config) *Service {
 	if c.Revoked == nil {
 		c.Revoked = func(string) {}
 	}
-	expect := func(int) {}
-	if e, ok := c.Backend.(store.Expecter); ok {
-		expect = e.Expect
-	}
 	return &Service{
 		Config:   c,
-		expect:   expect,
 		settings: newSettingsCache(c.Backend, c.Now),
 		agents:   newRegistry(c.Limits.Agents),
 		search:   newSearchIndexes(),

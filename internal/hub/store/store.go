@@ -273,15 +273,6 @@ type Archiver interface {
 	ImportRedactions(ctx context.Context, team memory.Team, fingerprints []string) error
 }
 
-// Expecter is what a backend may offer to those who commit, so that commits made at
-// the same time share one wait for the disk.
-type Expecter interface {
-	// Expect announces n commits that are about to be asked for; a negative n takes
-	// them back, when Commit is called or will not be. It promises nothing: a commit
-	// that comes unannounced, or never comes, costs a little time at most.
-	Expect(n int)
-}
-
 // Backend is all that a hub needs of one database.
 type Backend interface {
 	Store

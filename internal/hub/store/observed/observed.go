@@ -43,7 +43,6 @@ type Backend struct {
 var (
 	_ store.Backend  = (*Backend)(nil)
 	_ store.Backuper = (*Backend)(nil)
-	_ store.Expecter = (*Backend)(nil)
 )
 
 // New wraps next. It panics if the registerer holds metrics of these names already,

@@ -13,13 +13,6 @@ func (b *Backend) Notify(keys []memory.ProjectKey) (c <-chan struct{}, stop func
 	return b.next.Notify(keys)
 }
 
-// Expect passes on to a backend that cares.
-func (b *Backend) Expect(n int) {
-	if e, ok := b.next.(store.Expecter); ok {
-		e.Expect(n)
-	}
-}
-
 // Close passes on.
 func (b *Backend) Close() error { return b.next.Close() }
 

@@ -39,9 +39,7 @@ func (s *Store) Commit(ctx context.Context, req store.CommitRequest) (store.Comm
 		return store.CommitResult{}, err
 	}
 	defer s.leave()
-	s.Expect(1)
 	c, err := s.prepare(ctx, req)
-	s.Expect(-1) // before it queues, or the writer would wait for what it has
 	if err != nil {
 		return store.CommitResult{}, err
 	}

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"modernc.org/sqlite"
@@ -56,8 +55,6 @@ type Store struct {
 	readers chan *conn
 	w       *writer
 
-	expected atomic.Int64 // commits on their way to the writer's queue
-
 	epochMu sync.RWMutex // guards epochs
 	epochs  []memory.Epoch
 
@@ -69,7 +66,6 @@ type Store struct {
 var (
 	_ store.Backend  = (*Store)(nil)
 	_ store.Backuper = (*Store)(nil)
-	_ store.Expecter = (*Store)(nil)
 )
 
 // Open opens the store in a directory, making it if there is none. A directory
@@ -229,9 +225,6 @@ func (s *Store) enter(ctx context.Context) error {
 }
 
 func (s *Store) leave() { s.calls.Done() }
-
-// Expect tells the writer of commits on their way; see store.Expecter.
-func (s *Store) Expect(n int) { s.expected.Add(int64(n)) }
 
 // read runs f with a reader's connection, within a call.
 func (s *Store) read(ctx context.Context, op string, f func(c *conn) error) error {

@@ -5,7 +5,6 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/memsvc/memsvc/internal/hub/store"
 	"github.com/memsvc/memsvc/internal/memory"
@@ -20,8 +19,6 @@ const (
 	maxBatch = 256
 	// maxBatchBytes bounds their contents, about: the last one may go past it.
 	maxBatchBytes = 8 << 20
-	// maxPatience bounds the wait for commits that are expected.
-	maxPatience = 2 * time.Millisecond
 )
 
 // request is work for the writer. apply runs in the writer's transaction; it may
@@ -44,9 +41,6 @@ type writer struct {
 	queue    chan *request
 	finished chan struct{}
 
-	patience *time.Timer   // for commits that are expected
-	pace     time.Duration // what making a batch durable took last
-
 	nextSeq int64 // of commits
 	oldDay  int64 // request ids of days before it are gone
 	scrub   bool  // the log may hold redacted text
@@ -54,9 +48,7 @@ type writer struct {
 }
 
 func newWriter(s *Store, c *conn) *writer {
-	patience := time.NewTimer(time.Hour)
-	patience.Stop()
-	return &writer{s: s, c: c, queue: make(chan *request, maxBatch), finished: make(chan struct{}), patience: patience}
+	return &writer{s: s, c: c, queue: make(chan *request, maxBatch), finished: make(chan struct{})}
 }
 
 func (w *writer) load() error {
@@ -108,15 +100,14 @@ func (w *writer) run() {
 	}
 }
 
-// gather adds to batch what waits in the queue, and what is expected to come within
-// the time that making it durable takes. So commits made at the same time share an
-// fsync, and one that comes alone waits for nobody.
+// gather adds to batch what waits in the queue: what came while the batch before was
+// made durable. It never waits itself. Waiting for commits on their way was tried:
+// the batches of a busy hub grew, and a commit took no less of the processor.
 func (w *writer) gather(batch []*request) (_ []*request, next *request) {
 	if batch[0].alone {
 		return batch, nil
 	}
 	size := batch[0].size
-	waiting := false
 	for len(batch) < maxBatch && size < maxBatchBytes {
 		select {
 		case r, ok := <-w.queue:
@@ -128,28 +119,7 @@ func (w *writer) gather(batch []*request) (_ []*request, next *request) {
 			}
 			batch = append(batch, r)
 			size += r.size
-			continue
 		default:
-		}
-		if w.s.expected.Load() <= 0 {
-			return batch, nil
-		}
-		if !waiting {
-			waiting = true
-			w.patience.Reset(min(w.pace, maxPatience))
-			defer w.patience.Stop()
-		}
-		select {
-		case r, ok := <-w.queue:
-			if !ok {
-				return batch, nil
-			}
-			if r.alone {
-				return batch, r
-			}
-			batch = append(batch, r)
-			size += r.size
-		case <-w.patience.C:
 			return batch, nil
 		}
 	}
@@ -204,11 +174,9 @@ func (w *writer) try(batch []*request, answers []error) (err error) {
 	if !t.wrote {
 		return w.c.exec(stRollback)
 	}
-	begin := time.Now()
 	if err := w.c.exec(stCommit); err != nil {
 		return err
 	}
-	w.pace = time.Since(begin)
 	t.publish()
 	return nil
 }
