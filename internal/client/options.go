@@ -28,11 +28,13 @@ type Options struct {
 	Token     string
 
 	// Plaintext sends without TLS, also to a hub that is not on this machine. A
-	// loopback address is spoken to without TLS unless one of the three files below
-	// is given.
+	// loopback address is spoken to without TLS unless authorities or a certificate
+	// are given below.
 	Plaintext bool
 	// CAFile is a PEM file of authorities to trust instead of the system's.
 	CAFile string
+	// CAPEM is such authorities themselves, used when CAFile is "".
+	CAPEM []byte
 	// CertFile and KeyFile are this client's certificate, read again on every handshake.
 	CertFile string
 	KeyFile  string
@@ -98,10 +100,14 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
+func (o Options) hasTLS() bool {
+	return o.CAFile+o.CertFile+o.KeyFile != "" || len(o.CAPEM) > 0
+}
+
 // usesTLS reports whether the connection is encrypted; see Options.Plaintext.
 func (o Options) usesTLS() bool {
 	switch {
-	case o.CAFile != "" || o.CertFile != "" || o.KeyFile != "":
+	case o.hasTLS():
 		return true
 	case o.Plaintext:
 		return false
@@ -125,7 +131,7 @@ func (o Options) validate() error {
 	if host, port, err := net.SplitHostPort(o.Addr); err != nil || host == "" || port == "" {
 		return invalid("hub address %q: want host:port, like 127.0.0.1:7420", cut(o.Addr))
 	}
-	if o.Plaintext && o.CAFile+o.CertFile+o.KeyFile != "" {
+	if o.Plaintext && o.hasTLS() {
 		return invalid("hub %s: plaintext and TLS files exclude each other; leave one out", o.Addr)
 	}
 	if (o.CertFile == "") != (o.KeyFile == "") {
@@ -159,6 +165,12 @@ func (o Options) transport() (credentials.TransportCredentials, error) {
 		cfg.RootCAs = x509.NewCertPool()
 		if !cfg.RootCAs.AppendCertsFromPEM(pem) {
 			return nil, invalid("CA file %s: no certificate in it; want PEM", o.CAFile)
+		}
+	}
+	if o.CAFile == "" && len(o.CAPEM) > 0 {
+		cfg.RootCAs = x509.NewCertPool()
+		if !cfg.RootCAs.AppendCertsFromPEM(o.CAPEM) {
+			return nil, invalid("authorities of hub %s: no certificate in them; want PEM", o.Addr)
 		}
 	}
 	if o.CertFile != "" {
