@@ -9,7 +9,7 @@ const (
 	ownPassword ownKind = 1 << iota // a password may follow
 	ownSecret                       // a random-looking secret may follow
 	ownURL                          // credentials may stand before the host
-	ownMemsvc                       // a token of this service
+	ownMemsvc                       // a token of this service, or an invitation that holds one
 	ownHeader                       // an Authorization value may follow
 	ownPEM                          // a private key may follow
 	ownCLI                          // a command that takes a password as an argument
@@ -21,6 +21,7 @@ const (
 	rulePassword = "memsvc-password"
 	ruleSecret   = "memsvc-secret-assignment"
 	ruleMemsvc   = "memsvc-token"
+	ruleInvite   = "memsvc-invitation"
 	ruleHeader   = "memsvc-authorization-header"
 	rulePEM      = "memsvc-private-key"
 )
@@ -40,6 +41,7 @@ func OwnRules() []RuleInfo {
 		{rulePassword, "A password in an assignment, a command, a table or a sentence"},
 		{ruleSecret, "A random-looking value given to something called a secret, token, key or credential"},
 		{ruleMemsvc, "A token of a memsvc hub"},
+		{ruleInvite, "An invitation code of a memsvc hub, which holds a token"},
 		{ruleHeader, "Credentials of an HTTP Authorization header"},
 		{rulePEM, "A private key"},
 	}
@@ -62,7 +64,7 @@ func ownWords() map[ownKind][]string {
 			"accesskey", "private_key", "signing key", "signing_key", "encryption key", "encryption_key", "master key",
 			"credential", "creds", "login", "accountkey", "密钥", "密鑰", "令牌", "秘钥"},
 		ownURL:    {"://", "@tcp("},
-		ownMemsvc: {"msv_"},
+		ownMemsvc: {"msv_", "msvi_"},
 		ownHeader: {"bearer", "basic"},
 		ownPEM:    {"private key"},
 		ownCLI:    {"mysql", "sshpass", "redis-cli", "mysqldump", "docker login", "psql", "curl", "ldapsearch", "mongosh", "smbclient"},
@@ -120,7 +122,11 @@ func (p *pass) addOwn(rule, value string, at, rank int) {
 	p.add(raw{rule: rule, description: ownDescription(rule), value: value, at: at, rank: rank})
 }
 
-// ownTokens finds tokens of this service: "msv_" and at least 16 random characters.
+// minInvite is the shortest rest of an invitation that is taken for one, in bytes: whole ones have more than 100, and
+// what is cut off may still hold the token.
+const minInvite = 24
+
+// ownTokens finds tokens of this service, "msv_" and at least 16 random characters, and invitations, "msvi_" and more.
 func (p *pass) ownTokens(start, end int) {
 	s := p.v.s
 	if start > 0 && isAlnum(s[start-1]) {
@@ -131,8 +137,12 @@ func (p *pass) ownTokens(start, end int) {
 		to++
 	}
 	body := strings.TrimRight(s[end:to], "_-")
-	if len(body) >= 16 && charStats(body).kinds() >= 2 && entropy(body) > 3 && !wordish(body) {
-		p.addOwn(ruleMemsvc, s[start:end+len(body)], start, rankKnown)
+	rule, least := ruleMemsvc, 16
+	if end-start == len("msvi_") {
+		rule, least = ruleInvite, minInvite
+	}
+	if len(body) >= least && charStats(body).kinds() >= 2 && entropy(body) > 3 && !wordish(body) {
+		p.addOwn(rule, s[start:end+len(body)], start, rankKnown)
 	}
 }
 

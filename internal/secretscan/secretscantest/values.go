@@ -118,6 +118,8 @@ func (g *generator) make(kind string) string {
 		return "AGE-SECRET" + "-KEY-1" + g.from("QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L", 58)
 	case "msv":
 		return "msv_" + g.mixed(alnum, 40)
+	case "msvi":
+		return "msvi_AQ" + g.mixed(alnum+"_-", 157) + "k"
 	case "uuid":
 		return g.from(hexDig, 8) + "-" + g.from(hexDig, 4) + "-4" + g.from(hexDig, 3) + "-a" + g.from(hexDig, 3) + "-" + g.from(hexDig, 12)
 	case "pw":
