@@ -18,8 +18,13 @@ func open(t storetest.T, opts sqlite.Options) *sqlite.Store {
 }
 
 // harness opens stores whose cache holds almost nothing, so that states are loaded
-// again and again.
+// again and again. Under the race detector it holds one project, since loading them for
+// every single call takes minutes there; several still push each other out.
 func harness(t *testing.T) storetest.Harness {
+	entries := 1
+	if raceOn {
+		entries = 200
+	}
 	dirs := make(chan map[store.Backend]string, 1)
 	dirs <- make(map[store.Backend]string)
 	keep := func(b store.Backend, dir string) store.Backend {
@@ -31,7 +36,7 @@ func harness(t *testing.T) storetest.Harness {
 	return storetest.Harness{
 		New: func(ht storetest.T) store.Backend {
 			dir := t.TempDir()
-			return keep(open(ht, sqlite.Options{Dir: dir, CacheEntries: 1}), dir)
+			return keep(open(ht, sqlite.Options{Dir: dir, CacheEntries: entries}), dir)
 		},
 		Reopen: func(ht storetest.T, b store.Backend) store.Backend {
 			if err := b.Close(); err != nil {
