@@ -186,11 +186,19 @@ func (c *Client) domain(ctx context.Context, err error) error {
 	case !errors.As(err, &e):
 	case e.Reason == memory.ReasonUnavailable:
 		told := *e
-		told.Message = fmt.Sprintf("hub %s cannot be reached: %s", c.opts.Addr, e.Message)
+		told.Message = fmt.Sprintf("hub %s cannot be reached: %s", c.opts.Addr, plainWords(e.Message, c.opts.usesTLS()))
 		return &told
 	case e.Reason == memory.ReasonUnauthenticated && strings.HasPrefix(e.Message, credsFailed):
 		told := *e
 		told.Message = strings.TrimPrefix(e.Message, credsFailed)
+		return &told
+	case e.Reason == memory.ReasonUnauthenticated && c.opts.TokenFile != "":
+		told := *e
+		told.Message = fmt.Sprintf("hub %s does not take the token in %s: it is mistyped, expired or revoked, or another hub's", c.opts.Addr, c.opts.TokenFile)
+		return &told
+	case e.Reason == memory.ReasonUnauthenticated && c.opts.Token != "":
+		told := *e
+		told.Message = fmt.Sprintf("hub %s does not take this token: it is mistyped, expired or revoked, or another hub's", c.opts.Addr)
 		return &told
 	}
 	return err

@@ -95,6 +95,9 @@ func ReadTokenFile(file string) (string, error) {
 		return "", refuse("cannot be read; check its owner and mode")
 	}
 	defer f.Close()
+	if fi, err := f.Stat(); err == nil && fi.IsDir() {
+		return "", refuse("it is a directory; name the file in it that holds the token")
+	}
 	buf := make([]byte, maxTokenBytes+1)
 	n := 0
 	for n < len(buf) {
