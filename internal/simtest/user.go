@@ -248,12 +248,20 @@ func (m *machine) resolve() {
 	}
 	err = m.s.Resolve(context.Background(), x.ID, how, append(texts.Ours, texts.Theirs...))
 	w.tracef("%s: resolves %s as %d: %v", m.name, x.Path, how, err)
-	if err == nil {
+	var refused *syncer.RefusedError
+	switch {
+	case err == nil:
 		w.saved[x.Path] = true
 		// The person saw all texts and chose.
 		chosen, _ := m.disk.Read(x.Path)
 		w.excuse(now+string(texts.Ours), chosen)
-	} else if !errors.Is(err, syncer.ErrLocalBlocked) {
+	case errors.As(err, &refused):
+		// The merged text holds a planted secret. Nothing may have been decided.
+		after, _ := m.disk.Read(x.Path)
+		if _, err := m.s.Conflict(context.Background(), x.ID); err != nil || after != now || how != syncer.TakeMerged {
+			w.breakLaw("%s: resolve %s was refused, and did something: %v", m.name, x.Path, err)
+		}
+	case !errors.Is(err, syncer.ErrLocalBlocked):
 		w.breakLaw("%s: resolve %s: %v", m.name, x.Path, err)
 	}
 }

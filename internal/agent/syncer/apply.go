@@ -165,14 +165,16 @@ func (c *cycle) putFile(ctx context.Context, a reconcile.Action, content []byte)
 	return nil
 }
 
-// flagPulled says so when a text that came from elsewhere grants permissions (ruling 13.20).
+// flagPulled says what there is to say of a text that came from elsewhere, above all
+// when it grants permissions (ruling 13.20).
 func (c *cycle) flagPulled(p memory.Path, content []byte) {
-	for _, w := range memory.CheckContent(p, content).Warnings {
+	warnings := memory.CheckContent(p, content).Warnings
+	for _, w := range warnings {
 		if w.Rule == memory.RuleGrantsApproval {
 			c.note(Note{Kind: NotePermission, Path: p, ETag: memory.ETagOf(content), Origin: c.remote[p].Author.Principal})
-			c.warn(p, []memory.Violation{w})
 		}
 	}
+	c.warn(p, warnings)
 }
 
 // readAs reads a local file if it still is what was planned with.

@@ -14,6 +14,22 @@ import (
 // ErrNoConflict means that no open conflict has this id or path.
 var ErrNoConflict = errors.New("no such conflict")
 
+// RefusedError means that the guard refuses a text that a person chose, so that it
+// could never be shared. Nothing was changed.
+type RefusedError struct {
+	Path       memory.Path
+	Violations []memory.Violation
+}
+
+// Error names every finding: path, line, what it is, rule; never the text.
+func (e *RefusedError) Error() string {
+	all := make([]string, 0, len(e.Violations))
+	for _, v := range e.Violations {
+		all = append(all, v.String())
+	}
+	return "refused: " + strings.Join(all, "; ")
+}
+
 // ConflictTexts are the texts of a conflict.
 type ConflictTexts struct {
 	Conflict
@@ -90,7 +106,8 @@ const (
 
 // Resolve ends a conflict. The chosen text is written as an edit of this machine and
 // goes to the hub with the next cycle; whatever is replaced or given up is kept in the
-// trash. merged counts for TakeMerged only. A file that changes at this very moment is
+// trash. merged counts for TakeMerged only; one that the guard refuses is a
+// *RefusedError, and the conflict stays open. A file that changes at this very moment is
 // an ErrLocalChanged: nothing was decided, try again.
 func (s *Syncer) Resolve(ctx context.Context, idOrPath string, how Resolution, merged []byte) error {
 	s.run.Lock()
@@ -102,49 +119,67 @@ func (s *Syncer) Resolve(ctx context.Context, idOrPath string, how Resolution, m
 	if err != nil {
 		return err
 	}
-	now := s.ports.Clock()
 	ours, err := s.textOf(ctx, x.Local)
 	if err != nil {
 		return &stepError{step: "read the texts of the conflict at", path: x.Path, err: err}
 	}
 	done := Update{DropConflicts: []string{x.ID}}
-	keep := func(text []byte, why string) Update {
-		e := memory.ETagOf(text)
-		return Update{Texts: [][]byte{text}, PutTrash: []Trashed{{
-			ID: textID(string(x.Path), string(e)), Path: x.Path, ETag: e, Reason: why, Time: now,
-		}}}
-	}
 	var text []byte
 	switch how {
 	case TakeTheirs:
-		u := keep(ours, "given up in a conflict")
+		u := s.trashed(x.Path, ours, "given up in a conflict")
 		u.DropConflicts = done.DropConflicts
 		return s.resolved(ctx, u)
 	case TakeOurs:
 		text = ours
 	case TakeMerged:
 		text = merged
-		if err := s.save(ctx, keep(ours, "merged by hand in a conflict")); err != nil {
+		v, err := s.ports.Guard.Check(ctx, x.Path, merged)
+		if err != nil {
+			return &stepError{step: "check", path: x.Path, err: err}
+		}
+		if len(v.Violations) > 0 {
+			return &RefusedError{Path: x.Path, Violations: v.Violations}
+		}
+		if err := s.save(ctx, s.trashed(x.Path, ours, "merged by hand in a conflict")); err != nil {
 			return err
 		}
 	default:
 		return fmt.Errorf("resolve %s: say ours, theirs or merged", x.Path)
 	}
-	current, err := s.ports.Local.Read(ctx, x.Path)
+	if err := s.replace(ctx, x.Path, text, "replaced when a conflict was resolved"); err != nil {
+		return err
+	}
+	return s.resolved(ctx, done)
+}
+
+// replace writes text as an edit of this machine. What it replaces is in the trash first.
+func (s *Syncer) replace(ctx context.Context, p memory.Path, text []byte, why string) error {
+	current, err := s.ports.Local.Read(ctx, p)
 	expect := memory.ETag("")
 	switch {
 	case err == nil:
-		expect = memory.ETagOf(current)
-		if err := s.save(ctx, keep(current, "replaced when a conflict was resolved")); err != nil {
+		if expect = memory.ETagOf(current); expect == memory.ETagOf(text) {
+			return nil
+		}
+		if err := s.save(ctx, s.trashed(p, current, why)); err != nil {
 			return err
 		}
 	case !errors.Is(err, ErrLocalAbsent):
-		return &stepError{step: "read", path: x.Path, err: err}
+		return &stepError{step: "read", path: p, err: err}
 	}
-	if err := s.ports.Local.Write(ctx, x.Path, text, time.Time{}, expect); err != nil {
-		return &stepError{step: "write", path: x.Path, err: err}
+	if err := s.ports.Local.Write(ctx, p, text, time.Time{}, expect); err != nil {
+		return &stepError{step: "write", path: p, err: err}
 	}
-	return s.resolved(ctx, done)
+	return nil
+}
+
+// trashed is the update that keeps a text in the trash.
+func (s *Syncer) trashed(p memory.Path, text []byte, why string) Update {
+	e := memory.ETagOf(text)
+	return Update{Texts: [][]byte{text}, PutTrash: []Trashed{{
+		ID: textID(string(p), string(e)), Path: p, ETag: e, Reason: why, Time: s.ports.Clock(),
+	}}}
 }
 
 func (s *Syncer) resolved(ctx context.Context, u Update) error {
@@ -190,18 +225,45 @@ func (s *Syncer) Trash(ctx context.Context) ([]Trashed, error) {
 	return out, nil
 }
 
-// TrashText returns the bytes of a trashed text.
-func (s *Syncer) TrashText(ctx context.Context, id string) ([]byte, error) {
+// ErrNotInTrash means that the trash holds nothing under this id.
+var ErrNotInTrash = errors.New("not in the trash")
+
+// TrashText returns a trashed text and what it was; an ErrNotInTrash if there is none.
+func (s *Syncer) TrashText(ctx context.Context, id string) (Trashed, []byte, error) {
 	s.run.Lock()
 	defer s.run.Unlock()
 	if err := s.load(ctx); err != nil {
-		return nil, err
+		return Trashed{}, nil, err
 	}
+	return s.trashText(ctx, id)
+}
+
+func (s *Syncer) trashText(ctx context.Context, id string) (Trashed, []byte, error) {
 	t, ok := s.state.Trash[id]
 	if !ok {
-		return nil, fmt.Errorf("trash %q: %w", id, ErrNoText)
+		return Trashed{}, nil, fmt.Errorf("%q: %w", id, ErrNotInTrash)
 	}
-	return s.textOf(ctx, t.ETag)
+	text, err := s.textOf(ctx, t.ETag)
+	if err != nil {
+		return Trashed{}, nil, &stepError{step: "read from the trash", path: t.Path, err: err}
+	}
+	return t, text, nil
+}
+
+// RestoreTrash writes a trashed text back to its path as an edit of this machine, which
+// the next cycle sends like any other. A file that stands there goes to the trash in its
+// turn. A file that changes at this very moment is an ErrLocalChanged: try again.
+func (s *Syncer) RestoreTrash(ctx context.Context, id string) (Trashed, error) {
+	s.run.Lock()
+	defer s.run.Unlock()
+	if err := s.load(ctx); err != nil {
+		return Trashed{}, err
+	}
+	t, text, err := s.trashText(ctx, id)
+	if err != nil {
+		return Trashed{}, err
+	}
+	return t, s.replace(ctx, t.Path, text, "replaced by a text from the trash")
 }
 
 // Notes returns the newest events of the link, oldest first.

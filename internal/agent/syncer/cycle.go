@@ -283,6 +283,12 @@ func (c *cycle) report(err error) {
 			return
 		}
 		st.Failures = 0
+		if c.base != nil { // else nothing was looked at
+			st.Warnings = slices.DeleteFunc(st.Warnings, func(v memory.Violation) bool {
+				_, shared := c.base[memory.Path(v.Path)]
+				return !shared && v.Rule != ruleHubPath
+			})
+		}
 		if r.Phase == PhaseInSync || r.Phase == PhasePending {
 			st.LastSync = c.now
 			st.LastError = ""

@@ -139,7 +139,7 @@ func (c *cycle) fold(commit *memory.Commit) {
 	for _, ch := range commit.Changes {
 		p := ch.Path
 		if _, err := memory.ParsePath(string(p)); err != nil {
-			c.warn(p, []memory.Violation{{Path: fmt.Sprintf("%.256q", string(p)), Rule: "hub-path", Message: "the hub sent a path that is none; it is left alone"}})
+			c.warn(p, []memory.Violation{{Path: fmt.Sprintf("%.256q", string(p)), Rule: ruleHubPath, Message: "the hub sent a path that is none; it is left alone"}})
 			continue
 		}
 		if ch.ETag != "" {

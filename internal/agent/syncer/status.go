@@ -36,7 +36,8 @@ type Status struct {
 	// Refused are the files that stay on this machine, with file, line and rule.
 	Refused   []Held
 	Conflicts []Conflict
-	// Warnings were said of files that were sent or received by the last cycles.
+	// Warnings were said of the shared files that were sent or received since the
+	// program began.
 	Warnings []memory.Violation
 	// Unreadable are the paths that could not be looked at; "" is the whole root.
 	Unreadable []memory.Path
@@ -70,6 +71,9 @@ func (s *Syncer) Status() Status {
 	}
 	return st
 }
+
+// ruleHubPath is the rule of a warning about something that is no file here.
+const ruleHubPath = "hub-path"
 
 // maxWarnings bounds Status.Warnings.
 const maxWarnings = 100

@@ -213,7 +213,9 @@ func (s *scan) file(dir *os.Root, d *folder, fi fs.FileInfo, key, disk string) {
 		if s.w.ignore.Match(keyOf(key, name)) {
 			return
 		}
-		s.snap.Refused = append(s.snap.Refused, syncer.Refusal{Name: plain(disk + name), Violation: *f.broken})
+		v := *f.broken
+		v.Path = plain(disk + name)
+		s.snap.Refused = append(s.snap.Refused, syncer.Refusal{Name: v.Path, Violation: v})
 		return
 	}
 	if f.ignoredBy != s.w.ignore {
