@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/alecthomas/kong"
 	"github.com/mattn/go-isatty"
 
 	"github.com/memsvc/memsvc/internal/buildinfo"
@@ -59,6 +60,7 @@ func Main(ctx context.Context, app App) int {
 		Stdout:      app.Stdout,
 		Stderr:      app.Stderr,
 		Sections:    map[string]any{"links": &links},
+		Version:     "memsync-agent " + buildinfo.Read().String(),
 		Vars:        map[string]string{"state_dir": defaultState},
 	}, app.Args)
 	if errors.Is(err, config.ErrShown) {
@@ -87,7 +89,7 @@ func (app App) report(err error) int {
 	case errors.As(err, &code):
 		return int(code)
 	case errors.As(err, &use):
-		fmt.Fprintf(app.Stderr, "memsync-agent: %s\n", oneLine(err))
+		fmt.Fprintf(app.Stderr, "memsync-agent: %s%s\n", oneLine(err), seeHelp(err))
 		return ExitUsage
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintln(app.Stderr, "memsync-agent: interrupted")
@@ -95,6 +97,23 @@ func (app App) report(err error) int {
 	}
 	fmt.Fprintf(app.Stderr, "memsync-agent: %s\n", oneLine(err))
 	return ExitTrouble
+}
+
+// seeHelp says where it stands what the command line should be, if it was not understood.
+func seeHelp(err error) string {
+	var parse *kong.ParseError
+	if !errors.As(err, &parse) {
+		return ""
+	}
+	name := "memsync-agent"
+	if parse.Context != nil {
+		for _, p := range parse.Context.Path {
+			if p.Command != nil {
+				name += " " + p.Command.Name
+			}
+		}
+	}
+	return "; see '" + name + " --help'"
 }
 
 // oneLine makes joined errors one line.

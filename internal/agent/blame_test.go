@@ -13,15 +13,15 @@ func TestBlame(t *testing.T) {
 		return version{memory.Commit{Revision: memory.Revision(rev), Author: memory.Author{Principal: who}}, []byte(text)}
 	}
 	got := blame([]version{
-		v(1, "anna", "one\ntwo\nthree\n"),
-		v(4, "ben", "one\nTWO\nthree\n"),
-		v(7, "anna", "zero\none\nTWO\nthree"),
+		v(1, "laptop", "one\ntwo\nthree\n"),
+		v(4, "desktop", "one\nTWO\nthree\n"),
+		v(7, "laptop", "zero\none\nTWO\nthree"),
 	})
 	want := []blameLine{
-		{Line: 1, Text: "zero", Revision: 7, Principal: "anna"},
-		{Line: 2, Text: "one", Revision: 1, Principal: "anna"},
-		{Line: 3, Text: "TWO", Revision: 4, Principal: "ben"},
-		{Line: 4, Text: "three", Revision: 7, Principal: "anna"}, // its line break went
+		{Line: 1, Text: "zero", Revision: 7, Principal: "laptop"},
+		{Line: 2, Text: "one", Revision: 1, Principal: "laptop"},
+		{Line: 3, Text: "TWO", Revision: 4, Principal: "desktop"},
+		{Line: 4, Text: "three", Revision: 7, Principal: "laptop"}, // its line break went
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/memsvc/memsvc/internal/agent/syncer"
+	"github.com/memsvc/memsvc/internal/agent/workspace"
 	"github.com/memsvc/memsvc/internal/memory"
 	"github.com/memsvc/memsvc/internal/secretscan"
 )
@@ -67,18 +68,20 @@ func (x *checkCmd) Run(c *command) error {
 			e.print(c.Stdout)
 		}
 	}
-	switch {
-	case failed != nil:
-		return failed
-	case refused:
+	if failed != nil && refused {
+		// Both are told; that something is refused is what the exit code is for.
+		fmt.Fprintf(c.Stderr, "memsync-agent: %s\n", oneLine(failed))
+		failed = nil
+	}
+	if failed == nil && refused {
 		return exitCode(ExitPerson)
 	}
-	return nil
+	return failed
 }
 
 func (x *checkCmd) check(c *command, g guard, l Link, file string) (checkEntry, error) {
 	e := checkEntry{File: file, Findings: []Finding{}, Warnings: []Finding{}}
-	content, err := readToCheck(c.Stdin, file)
+	content, unread, err := readToCheck(c.Stdin, file)
 	if err != nil {
 		return e, err
 	}
@@ -99,6 +102,11 @@ func (x *checkCmd) check(c *command, g guard, l Link, file string) (checkEntry, 
 		return e, err
 	default:
 		e.Path = string(path)
+	}
+	if unread != nil {
+		unread.Path = e.Path
+		e.Findings, e.Refused = append(e.Findings, findingOf(*unread)), true
+		return e, nil
 	}
 	var v syncer.Verdict
 	if v, err = g.Check(c.ctx, path, content); err != nil {
@@ -131,26 +139,39 @@ func nameBelow(l Link, file string) string {
 	return filepath.Base(abs)
 }
 
-func readToCheck(stdin io.Reader, file string) ([]byte, error) {
-	if file == "-" {
-		return io.ReadAll(io.LimitReader(stdin, memory.MaxMemoryBytes+1))
+// readToCheck reads what is to be judged. A file that the agent would not even read is
+// a violation instead.
+func readToCheck(stdin io.Reader, file string) (text []byte, v *memory.Violation, err error) {
+	in := stdin
+	if file != "-" {
+		fi, err := os.Lstat(file)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil, nil, fmt.Errorf("check %s: no such file", file)
+		case err != nil:
+			return nil, nil, fmt.Errorf("check: %w", err)
+		case fi.Mode()&fs.ModeSymlink != 0:
+			return nil, &memory.Violation{Path: file, Rule: workspace.RuleLink, Message: "it is a symbolic link, which is never shared; replace it by what it points to"}, nil
+		case fi.IsDir():
+			return nil, nil, fmt.Errorf("check %s: a directory, not a regular file; name the files", file)
+		case !fi.Mode().IsRegular():
+			return nil, nil, fmt.Errorf("check %s: not a regular file; name the files", file)
+		}
+		f, err := os.Open(file)
+		if err != nil {
+			return nil, nil, fmt.Errorf("check: %w", err)
+		}
+		defer f.Close()
+		in = f
 	}
-	fi, err := os.Stat(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("check %s: no such file", file)
-	}
+	text, size, err := readBounded(in)
 	if err != nil {
-		return nil, fmt.Errorf("check: %w", err)
+		return nil, nil, fmt.Errorf("check %s: %w", file, err)
 	}
-	if !fi.Mode().IsRegular() {
-		return nil, fmt.Errorf("check %s: not a regular file; name the files", file)
+	if size > memory.MaxMemoryBytes {
+		v = &memory.Violation{Path: file, Rule: memory.RuleContentSize, Message: tooLarge(size)}
 	}
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, fmt.Errorf("check: %w", err)
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, memory.MaxMemoryBytes+1))
+	return text, v, nil
 }
 
 // print writes file:line: rule: message, a finding a line, as compilers do.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"time"
 
@@ -17,7 +16,7 @@ import (
 type conflictsCmd struct {
 	List    conflictsListCmd    `cmd:"" help:"List open conflicts."`
 	Show    conflictsShowCmd    `cmd:"" help:"Show both texts of a conflict."`
-	Resolve conflictsResolveCmd `cmd:"" help:"End a conflict by choosing a text."`
+	Resolve conflictsResolveCmd `cmd:"" help:"End a conflict by choosing a text: --ours, --theirs or --merged FILE."`
 }
 
 type conflictsListCmd struct {
@@ -54,8 +53,11 @@ func (x *conflictsListCmd) Run(c *command) error {
 	if x.JSON {
 		return printJSON(c.Stdout, entries)
 	}
+	if len(entries) == 0 {
+		fmt.Fprintln(c.Stdout, "no open conflicts")
+	}
 	for _, e := range entries {
-		what := fmt.Sprintf("revision %d", e.HubRevision)
+		what := fmt.Sprintf("the hub has revision %d", e.HubRevision)
 		if e.Deleted {
 			what = "deleted on the hub"
 		}
@@ -135,9 +137,9 @@ func closed(s string) string {
 type conflictsResolveCmd struct {
 	selectFlags
 	ID     string `arg:"" help:"The conflict's id, or the memory's path."`
-	Ours   bool   `xor:"how" required:"" help:"Take the text of this machine."`
-	Theirs bool   `xor:"how" required:"" help:"Keep the hub's text."`
-	Merged string `xor:"how" required:"" help:"Take the text in this file; - is standard input." placeholder:"FILE"`
+	Ours   bool   `xor:"how" cmdline:"" help:"Take the text of this machine."`
+	Theirs bool   `xor:"how" cmdline:"" help:"Keep the hub's text."`
+	Merged string `xor:"how" cmdline:"" help:"Take the text in this file; - is standard input." placeholder:"FILE"`
 }
 
 // resolveParams end a conflict.
@@ -160,6 +162,8 @@ func (p resolveParams) do(ctx context.Context, s *syncer.Syncer) error {
 func (x *conflictsResolveCmd) Run(c *command) error {
 	p := resolveParams{ID: x.ID, How: "ours"}
 	switch {
+	case !x.Ours && !x.Theirs && x.Merged == "":
+		return usage("say which text to take: --ours, --theirs or --merged FILE; see 'memsync-agent conflicts resolve --help'")
 	case x.Theirs:
 		p.How = "theirs"
 	case x.Merged != "":
@@ -175,12 +179,16 @@ func (x *conflictsResolveCmd) Run(c *command) error {
 	}
 	p.Link = l.ID()
 	if err := c.act(l, methodResolve, p, nil, p.do); err != nil {
+		if x.Merged != "" {
+			err = fmt.Errorf("--merged %s: %w", x.Merged, err)
+		}
 		return err
 	}
-	fmt.Fprintf(c.Stdout, "resolved %s with %s; what was given up is in the trash\n", x.ID, p.How)
+	fmt.Fprintf(c.Stdout, "resolved %s with %s; what was given up is in the trash (see 'memsync-agent trash list')\n", x.ID, p.How)
 	return nil
 }
 
+// readMerged reads what is to resolve a conflict. The guard judges it at its path.
 func readMerged(c *command, name string) ([]byte, error) {
 	in := c.Stdin
 	if name != "-" {
@@ -191,15 +199,12 @@ func readMerged(c *command, name string) ([]byte, error) {
 		defer f.Close()
 		in = f
 	}
-	text, err := io.ReadAll(io.LimitReader(in, memory.MaxMemoryBytes+1))
+	text, size, err := readBounded(in)
 	if err != nil {
 		return nil, fmt.Errorf("--merged: %w", err)
 	}
-	checked := memory.CheckContent("merged.md", text)
-	for _, v := range checked.Violations {
-		if v.Rule != memory.RuleTypeUser {
-			return nil, usage("--merged %s:%d: %s (%s)", name, v.Line, v.Message, v.Rule)
-		}
+	if size > memory.MaxMemoryBytes {
+		return nil, usage("--merged %s: %s", name, tooLarge(size))
 	}
 	return text, nil
 }
@@ -235,8 +240,8 @@ func (c *command) linkOfConflict(f selectFlags, id string) (Link, error) {
 // resumeCmd decides what a brake asks.
 type resumeCmd struct {
 	selectFlags
-	AcceptDeletes bool `xor:"how" required:"" help:"The files were deleted on purpose: delete them on the hub too."`
-	Restore       bool `xor:"how" required:"" help:"Bring the missing files back from the hub."`
+	AcceptDeletes bool `xor:"how" cmdline:"" help:"The files were deleted on purpose: delete them on the hub too."`
+	Restore       bool `xor:"how" cmdline:"" help:"Bring the missing files back from the hub."`
 }
 
 // resumeParams end a halt.
@@ -255,6 +260,9 @@ func (p resumeParams) do(ctx context.Context, s *syncer.Syncer) error {
 
 // Run ends a halt. The daemon, or the next sync, acts on it.
 func (x *resumeCmd) Run(c *command) error {
+	if !x.AcceptDeletes && !x.Restore {
+		return usage("say what to do: --accept-deletes or --restore; see 'memsync-agent resume --help'")
+	}
 	f := x.selectFlags
 	f.Hub = ""
 	l, err := c.choose(f)
@@ -301,7 +309,7 @@ func (c *command) daemonOr(ctx context.Context, method string, params, result an
 	for since := c.Now(); ; {
 		err := control.Call(ctx, string(c.state), method, params, result)
 		if !errors.Is(err, control.ErrNoDaemon) {
-			return true, err
+			return true, plain(err)
 		}
 		lock, err := control.Acquire(string(c.state))
 		switch {
@@ -316,7 +324,9 @@ func (c *command) daemonOr(ctx context.Context, method string, params, result an
 
 // plain marks errors that are a person's mistake.
 func plain(err error) error {
-	if errors.Is(err, syncer.ErrNoConflict) || errors.Is(err, syncer.ErrNotHalted) {
+	var refused *syncer.RefusedError
+	if errors.Is(err, syncer.ErrNoConflict) || errors.Is(err, syncer.ErrNotHalted) || errors.Is(err, syncer.ErrNotInTrash) ||
+		errors.As(err, &refused) || errors.Is(err, &control.Error{Code: codeUsage}) {
 		return &config.UsageError{Err: err}
 	}
 	return err

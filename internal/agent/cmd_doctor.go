@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -45,6 +46,7 @@ func (x *doctorCmd) Run(c *command) error {
 		if err != nil {
 			return err
 		}
+		links = slices.DeleteFunc(links, func(k Link) bool { return k.ID() == l.ID() })
 		links = append(links, l)
 	}
 	if len(links) == 0 {
@@ -151,7 +153,11 @@ func (d *doctor) dir(l Link) {
 	case snap.Root != syncer.RootOK:
 		d.add(name, "directory", "failure", snap.Detail)
 	default:
-		d.add(name, "directory", "ok", fmt.Sprintf("%s, %s", l.Dir, count(len(snap.Files), "memory file")))
+		detail := fmt.Sprintf("%s, %s", l.Dir, count(len(snap.Files), "memory file"))
+		if state, err := d.c.peek(l); err == nil && len(state.Baseline) != len(snap.Files) {
+			detail += fmt.Sprintf(" on disk, %d agreed with the hub; 'memsync-agent status' says what the others wait for", len(state.Baseline))
+		}
+		d.add(name, "directory", "ok", detail)
 		if len(snap.Unreadable) > 0 {
 			d.add(name, "directory", "warning", fmt.Sprintf("%s cannot be read and are left alone", count(len(snap.Unreadable), "path")))
 		}

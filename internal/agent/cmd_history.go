@@ -11,19 +11,47 @@ import (
 	"time"
 
 	"github.com/memsvc/memsvc/internal/client"
+	"github.com/memsvc/memsvc/internal/config"
 	"github.com/memsvc/memsvc/internal/memory"
 )
 
-// dial returns a client for a link, for one command.
+// dial returns a client for a link, for one command. What cannot work whatever the hub
+// says is a usage error.
 func (c *command) dial(l Link) (*client.Client, error) {
 	machine, err := os.Hostname()
 	if err != nil {
 		machine = "unknown"
 	}
-	return client.New(client.Options{
+	cl, err := client.New(client.Options{
 		Addr: l.Hub, TokenFile: c.state.tokenFileOf(l), Plaintext: l.Plaintext, CAFile: l.CAFile, CertFile: l.CertFile,
 		KeyFile: l.KeyFile, UserAgent: userAgent(), Now: c.Now, Author: memory.Author{Machine: machine, Client: userAgent()},
 	})
+	if err != nil {
+		return nil, &config.UsageError{Err: err}
+	}
+	return cl, nil
+}
+
+// dialWithToken is dial, and refuses a token file that holds no token.
+func (c *command) dialWithToken(l Link) (*client.Client, error) {
+	cl, err := c.dial(l)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := client.ReadTokenFile(c.state.tokenFileOf(l)); err != nil {
+		_ = cl.Close()
+		return nil, &config.UsageError{Err: err}
+	}
+	return cl, nil
+}
+
+// workable refuses a link that a daemon could not even try.
+func (c *command) workable(l Link) error {
+	cl, err := c.dial(l)
+	if err != nil {
+		return err
+	}
+	return cl.Close()
 }
 
 // ask runs one command's questions to the hub of the chosen link.
@@ -32,7 +60,7 @@ func (c *command) ask(f selectFlags, do func(context.Context, *client.Client, Li
 	if err != nil {
 		return err
 	}
-	cl, err := c.dial(l)
+	cl, err := c.dialWithToken(l)
 	if err != nil {
 		return err
 	}
@@ -58,6 +86,11 @@ func pathIn(l Link, arg string) (memory.Path, error) {
 func exists(name string) bool {
 	_, err := os.Lstat(name)
 	return err == nil
+}
+
+// noSuchMemory says that neither hub nor machine has a memory of this path.
+func noSuchMemory(l Link, p memory.Path) error {
+	return &memory.Error{Reason: memory.ReasonNotFound, Message: fmt.Sprintf("%s: no such memory in %s", p, l.Name())}
 }
 
 type logCmd struct {
@@ -113,6 +146,9 @@ func (x *logCmd) Run(c *command) error {
 			if page = next; page == "" {
 				break
 			}
+		}
+		if path != "" && len(entries) == 0 {
+			return noSuchMemory(l, path)
 		}
 		if x.JSON {
 			return printJSON(c.Stdout, entries)
@@ -266,6 +302,9 @@ func (x *diffCmd) compare(ctx context.Context, c *command, cl *client.Client, l 
 	for _, p := range sorted {
 		here, isHere := local[p]
 		e, isThere := hub[p]
+		if !isHere && !isThere && len(x.Paths) > 0 {
+			return differs, noSuchMemory(l, p)
+		}
 		if isHere == isThere && (!isHere || memory.ETagOf(here) == e) {
 			continue
 		}
@@ -278,9 +317,9 @@ func (x *diffCmd) compare(ctx context.Context, c *command, cl *client.Client, l 
 type restoreCmd struct {
 	selectFlags
 	Paths    []string `arg:"" optional:"" help:"The memories to bring back."`
-	Revision int64    `required:"" help:"What they were at this revision."`
-	All      bool     `help:"Bring the whole project back."`
-	DryRun   bool     `help:"Say what would be done, and do nothing."`
+	Revision int64    `required:"" cmdline:"" help:"What they were at this revision."`
+	All      bool     `cmdline:"" help:"Bring the whole project back."`
+	DryRun   bool     `cmdline:"" help:"Say what would be done, and do nothing."`
 }
 
 // Run makes a commit on the hub that brings memories back; the agents of all machines

@@ -17,7 +17,7 @@ type installCmd struct {
 }
 
 type installServiceCmd struct {
-	DryRun bool   `help:"Print the unit and where it would go; write nothing."`
+	DryRun bool   `cmdline:"" help:"Print the unit and where it would go; write nothing."`
 	Kind   string `help:"systemd or launchd; else what this system has." enum:"systemd,launchd," default:""`
 }
 
@@ -93,7 +93,6 @@ func systemdUnit(args []string) string {
 	return `[Unit]
 Description=Keeps the team memories of this machine in step
 Documentation=https://github.com/memsvc/memsvc
-After=network-online.target
 
 [Service]
 ExecStart=` + strings.Join(quoted, " ") + `

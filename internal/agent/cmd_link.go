@@ -15,6 +15,7 @@ import (
 
 	"github.com/memsvc/memsvc/internal/agent/control"
 	"github.com/memsvc/memsvc/internal/client"
+	"github.com/memsvc/memsvc/internal/config"
 	"github.com/memsvc/memsvc/internal/memory"
 )
 
@@ -22,7 +23,9 @@ type loginCmd struct {
 	Hub       string `required:"" help:"Address of the hub's gRPC listener." placeholder:"HOST:PORT"`
 	Plaintext bool   `help:"Speak without TLS to a hub that is not on this machine."`
 	CAFile    string `name:"ca-file" help:"Authorities to trust instead of the system's (PEM)." placeholder:"FILE"`
-	NoVerify  bool   `help:"Store the token without asking the hub."`
+	CertFile  string `help:"Client certificate (PEM)." placeholder:"FILE"`
+	KeyFile   string `help:"Key of the client certificate (PEM)." placeholder:"FILE"`
+	NoVerify  bool   `cmdline:"" help:"Store the token without asking the hub."`
 }
 
 // Run reads a token from standard input, asks the hub what it is worth, and stores it
@@ -33,9 +36,12 @@ func (x *loginCmd) Run(c *command) error {
 		return err
 	}
 	if !x.NoVerify {
-		cl, err := client.New(client.Options{Addr: x.Hub, Token: token, Plaintext: x.Plaintext, CAFile: x.CAFile, UserAgent: userAgent(), Now: c.Now})
+		cl, err := client.New(client.Options{
+			Addr: x.Hub, Token: token, Plaintext: x.Plaintext, CAFile: expandHome(x.CAFile), CertFile: expandHome(x.CertFile),
+			KeyFile: expandHome(x.KeyFile), UserAgent: userAgent(), Now: c.Now,
+		})
 		if err != nil {
-			return err
+			return &config.UsageError{Err: err}
 		}
 		defer cl.Close()
 		if _, err := cl.Teams(c.ctx); err != nil {
@@ -82,7 +88,7 @@ func readToken(c *command) (string, error) {
 
 type linkCmd struct {
 	linkFlags
-	Create bool `help:"Make the project on the hub if it is new."`
+	Create bool `cmdline:"" help:"Make the project on the hub if it is new."`
 }
 
 // Run ties a directory to a project. The hub is asked whether it knows the project; a
@@ -123,11 +129,14 @@ func (x *linkCmd) Run(c *command) error {
 		fmt.Fprintf(c.Stdout, "made %s\n", l.Dir)
 	}
 	fmt.Fprintf(c.Stdout, "linked %s to %s on %s%s\n", l.Dir, l.Name(), l.Hub, note)
-	return c.reload()
+	if err := c.tellDaemon(); err != nil {
+		return fmt.Errorf("the link is stored, but the running daemon does not take it: %w", err)
+	}
+	return nil
 }
 
 func (x *linkCmd) askHub(c *command, l Link) (note string, err error) {
-	cl, err := c.dial(l)
+	cl, err := c.dialWithToken(l)
 	if err != nil {
 		return "", err
 	}
@@ -149,64 +158,22 @@ func (x *linkCmd) askHub(c *command, l Link) (note string, err error) {
 	return "", err
 }
 
-// reload makes a running daemon take up changed links; none running is fine.
-func (c *command) reload() error {
+// tellDaemon makes a running daemon take up changed links; none running is fine.
+func (c *command) tellDaemon() error {
 	ctx, cancel := context.WithTimeout(c.ctx, defaultTimeout)
 	defer cancel()
 	err := control.Call(ctx, string(c.state), methodReload, nil, nil)
 	if errors.Is(err, control.ErrNoDaemon) {
 		return nil
 	}
-	if err != nil {
-		return fmt.Errorf("the link is stored, but the running daemon does not take it: %w", err)
-	}
-	return nil
-}
-
-type unlinkCmd struct {
-	Link   string `arg:"" help:"The link: team/project, project, or directory."`
-	Forget bool   `help:"Forget its state too: conflicts, trash and what was agreed."`
-}
-
-// Run unties a directory. Its files stay as they are.
-func (x *unlinkCmd) Run(c *command) error {
-	stored, err := c.state.storedLinks()
-	if err != nil {
-		return err
-	}
-	var match []int
-	for i, l := range stored {
-		if l.matches(x.Link) {
-			match = append(match, i)
-		}
-	}
-	switch {
-	case len(match) == 0:
-		return usage("no link is called %s; see 'memsync-agent links'", x.Link)
-	case len(match) > 1:
-		return usage("%s names several links; give the directory", x.Link)
-	}
-	l := stored[match[0]]
-	if err := c.state.storeLinks(slices.Delete(stored, match[0], match[0]+1)); err != nil {
-		return fmt.Errorf("store the links: %w", err)
-	}
-	if err := c.reload(); err != nil {
-		return err
-	}
-	if x.Forget {
-		if err := c.state.forget(l.ID()); err != nil {
-			return fmt.Errorf("forget the state: %w", err)
-		}
-	}
-	fmt.Fprintf(c.Stdout, "unlinked %s from %s; the files stay\n", l.Dir, l.Name())
-	return nil
+	return err
 }
 
 type linksCmd struct {
 	JSON bool `name:"json" help:"Print JSON; see docs/cli.md."`
 }
 
-// Run lists the links that are stored, configured or have a state here.
+// Run lists the links.
 func (x *linksCmd) Run(c *command) error {
 	links, err := c.known(linkFlags{})
 	if err != nil {
@@ -217,6 +184,9 @@ func (x *linksCmd) Run(c *command) error {
 			links = []Link{}
 		}
 		return printJSON(c.Stdout, links)
+	}
+	if len(links) == 0 {
+		fmt.Fprintln(c.Stdout, "nothing is linked")
 	}
 	for _, l := range links {
 		fmt.Fprintf(c.Stdout, "%s\t%s\t%s\n", l.Name(), l.Dir, l.Hub)

@@ -8,13 +8,16 @@ import (
 	"log/slog"
 	"net"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/memsvc/memsvc/internal/agent/control"
 	"github.com/memsvc/memsvc/internal/buildinfo"
+	"github.com/memsvc/memsvc/internal/config"
 	"github.com/memsvc/memsvc/internal/telemetry"
 )
 
@@ -33,9 +36,14 @@ func (r *runCmd) Run(c *command) error {
 	if err != nil {
 		return err
 	}
-	links, err := c.links(r.linkFlags)
+	links, err := c.links(r.linkFlags, true)
 	if err != nil {
 		return err
+	}
+	if len(links) == 1 {
+		if err := c.workable(links[0]); err != nil {
+			return err
+		}
 	}
 	var ops net.Listener
 	if r.OpsAddr != "" {
@@ -53,7 +61,7 @@ func (r *runCmd) Run(c *command) error {
 			return err
 		}
 	}
-	lock, err := control.Acquire(string(c.state))
+	lock, err := c.acquire(log)
 	if err != nil {
 		return err
 	}
@@ -87,6 +95,47 @@ func (r *runCmd) Run(c *command) error {
 		log.Error("a link does not run", "error", err)
 	}
 	return c.serve(d, server, ops, registry, log, r.linkFlags)
+}
+
+// acquire locks the state directory for a daemon. A command that holds it is waited
+// for; another daemon, which answers, is not.
+func (c *command) acquire(log *slog.Logger) (*control.Lock, error) {
+	for told := false; ; {
+		lock, err := control.Acquire(string(c.state))
+		if !errors.Is(err, control.ErrLocked) {
+			return lock, err
+		}
+		if _, asked := c.askStatus(); !errors.Is(asked, control.ErrNoDaemon) {
+			return nil, err
+		}
+		if !told {
+			told = true
+			log.Info("waiting until the command that uses the state directory is done", "dir", string(c.state))
+		}
+		if !pause(c.ctx, 20*time.Millisecond) {
+			return nil, err
+		}
+	}
+}
+
+// reload takes up what was linked and unlinked since. It stops what is gone whatever
+// else is wrong, goes on with no link at all, and leaves running links alone; a new one
+// that cannot work is an error, and the others run.
+func (c *command) reload(d *Daemon, flags linkFlags) error {
+	links, err := c.wanted(flags, true)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	links = slices.DeleteFunc(links, func(l Link) bool {
+		if d.Serves(l) {
+			return false
+		}
+		err := l.check()
+		errs = append(errs, err)
+		return err != nil
+	})
+	return errors.Join(append(errs, d.Apply(links))...)
 }
 
 // isFree refuses a directory that another agent keeps in step. Whoever starts a second
@@ -125,13 +174,7 @@ func (c *command) serve(d *Daemon, server *control.Server, ops net.Listener, reg
 		})
 	}
 	wg.Go(func() {
-		h := handler{d: d, reload: func() error {
-			links, err := c.links(flags)
-			if err != nil {
-				return err
-			}
-			return d.Apply(links)
-		}}
+		h := handler{d: d, reload: func() error { return c.reload(d, flags) }}
 		if err := server.Serve(bg, h.handle); err != nil {
 			log.Error("command socket ended", "error", err)
 		}
@@ -172,9 +215,26 @@ const (
 	methodResume  = "resume"  // resumeParams
 	methodResolve = "resolve" // resolveParams
 	methodTexts   = "texts"   // textsParams → conflictTexts
+
+	methodTrash        = "trash"         // trashParams → []trashEntry
+	methodTrashText    = "trash-text"    // trashParams → trashText
+	methodTrashRestore = "trash-restore" // trashParams → trashEntry
 )
 
+// codeUsage marks errors that are a person's mistake, on the socket.
+const codeUsage control.Code = "USAGE"
+
+// handle answers one call. A person's mistake arrives as one.
 func (h handler) handle(ctx context.Context, method string, params json.RawMessage) (any, error) {
+	result, err := h.do(ctx, method, params)
+	var use *config.UsageError
+	if errors.As(plain(err), &use) {
+		return nil, &control.Error{Code: codeUsage, Message: err.Error()}
+	}
+	return result, err
+}
+
+func (h handler) do(ctx context.Context, method string, params json.RawMessage) (any, error) {
 	decode := func(into any) error {
 		if err := json.Unmarshal(params, into); err != nil {
 			return &control.Error{Code: control.CodeBadRequest, Message: "the request cannot be read; the running daemon and this command differ in version, restart it"}
@@ -211,6 +271,23 @@ func (h handler) handle(ctx context.Context, method string, params json.RawMessa
 			return nil, err
 		}
 		return p.do(ctx, r.syncer())
+	case methodTrash, methodTrashText, methodTrashRestore:
+		var p trashParams
+		if err := decode(&p); err != nil {
+			return nil, err
+		}
+		r, err := h.d.find(p.Link)
+		if err != nil {
+			return nil, err
+		}
+		switch method {
+		case methodTrash:
+			return p.list(ctx, r.syncer())
+		case methodTrashText:
+			return p.text(ctx, r.syncer())
+		}
+		var e trashEntry
+		return &e, r.act(func() (err error) { e, err = p.restore(ctx, r.syncer()); return err })
 	}
 	return nil, control.UnknownMethod(method)
 }

@@ -59,7 +59,40 @@ func (s *statusCmd) read(c *command) (Status, error) {
 		defer cancel()
 		err = control.Call(ctx, string(c.state), methodStatus, nil, &st)
 	}
-	return st, err
+	if err != nil {
+		return st, err
+	}
+	return c.withUnserved(st)
+}
+
+// withUnserved adds what is linked and not served by the daemon: it could not be
+// started, or the settings file is another one.
+func (c *command) withUnserved(st Status) (Status, error) {
+	var served []Link
+	for _, l := range st.Links {
+		served = append(served, l.Link)
+	}
+	all, err := c.withLinked(served, linkFlags{})
+	if err != nil {
+		return st, err
+	}
+	for _, l := range all[len(served):] {
+		s := c.stored(l)
+		s.Todo = "the running daemon does not serve it: its log says why, or it was started with another settings file"
+		st.Links, st.InStep = append(st.Links, s), false
+	}
+	return st, nil
+}
+
+// stored tells what a link's state on disk says.
+func (c *command) stored(l Link) LinkStatus {
+	state, err := c.peek(l)
+	if err != nil {
+		s := newLinkStatus(l)
+		s.Phase, s.LastError = PhaseNotRunning, errorInfo(err, c.Now())
+		return s
+	}
+	return storedStatus(l, state)
 }
 
 // storedStatus reads what the links' states say, without a daemon, and writes nothing.
@@ -70,14 +103,7 @@ func (c *command) storedStatus() (Status, error) {
 		return st, err
 	}
 	for _, l := range links {
-		state, err := c.peek(l)
-		if err != nil {
-			s := newLinkStatus(l)
-			s.Phase, s.LastError = PhaseNotRunning, &ErrorInfo{Message: err.Error(), Time: c.Now().UTC()}
-			st.Links = append(st.Links, s)
-			continue
-		}
-		st.Links = append(st.Links, storedStatus(l, state))
+		st.Links = append(st.Links, c.stored(l))
 	}
 	return st, nil
 }
@@ -142,7 +168,7 @@ func (s Status) print(w io.Writer, now time.Time) error {
 		}
 	}
 	if len(s.Links) == 0 {
-		fmt.Fprintln(&b, "no link")
+		fmt.Fprintln(&b, "nothing is linked")
 	}
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return err
@@ -161,11 +187,7 @@ func (s Status) printLinks(w io.Writer, now time.Time) error {
 
 func (s LinkStatus) print(b *strings.Builder, now time.Time) {
 	fmt.Fprintf(b, "\n%s  %s\n", s.Name(), s.Dir)
-	word := string(s.Phase)
-	if s.InStep {
-		word = "in step"
-	}
-	fmt.Fprintf(b, "  %s, revision %d", word, s.Revision)
+	fmt.Fprintf(b, "  %s, revision %d", s.Phase, s.Revision)
 	if s.HubRevision > s.Revision {
 		fmt.Fprintf(b, " of %d", s.HubRevision)
 	}
@@ -177,8 +199,11 @@ func (s LinkStatus) print(b *strings.Builder, now time.Time) {
 		fmt.Fprintf(b, ", last in touch %s ago", age(now, *s.LastSuccess))
 	}
 	fmt.Fprintln(b)
-	if s.Watching.How == "polling" || s.Watching.How == "missing" {
-		fmt.Fprintf(b, "  watching by %s: %s\n", s.Watching.How, s.Watching.Reason)
+	switch s.Watching.How {
+	case "polling":
+		fmt.Fprintf(b, "  watched by polling: %s\n", s.Watching.Reason)
+	case "missing":
+		fmt.Fprintf(b, "  not watched: %s\n", s.Watching.Reason)
 	}
 	if s.RootDetail != "" {
 		fmt.Fprintf(b, "  directory: %s\n", s.RootDetail)
@@ -202,11 +227,11 @@ func (s LinkStatus) print(b *strings.Builder, now time.Time) {
 		}
 	}
 	for _, c := range s.Conflicts {
-		what := fmt.Sprintf("with revision %d", c.HubRevision)
+		what := fmt.Sprintf("the hub has revision %d", c.HubRevision)
 		if c.Deleted {
 			what = "deleted on the hub"
 		}
-		fmt.Fprintf(b, "  conflict %s: %s, %s, since %s\n", c.ID, c.Path, what, age(now, c.Since))
+		fmt.Fprintf(b, "  conflict %s: %s, %s, open for %s\n", c.ID, c.Path, what, age(now, c.Since))
 	}
 	for _, p := range s.Unreadable {
 		fmt.Fprintf(b, "  cannot be read, left alone: %s\n", p)

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/memsvc/memsvc/internal/agent/control"
 	"github.com/memsvc/memsvc/internal/agent/syncer"
 	"github.com/memsvc/memsvc/internal/agent/syncstate"
 	"github.com/memsvc/memsvc/internal/agent/workspace"
@@ -25,29 +27,35 @@ type syncCmd struct {
 }
 
 // Run brings directories in step once. Where a daemon serves the state directory, it
-// does the work.
+// does the work. What cannot work as given changes nothing.
 func (x *syncCmd) Run(c *command) error {
-	links, err := c.links(x.linkFlags)
+	links, err := x.links(c)
 	if err != nil {
 		return err
-	}
-	for _, l := range links { // before the lock makes a state directory
-		if _, err := c.state.lacksDir(l); err != nil {
-			return err
-		}
 	}
 	ctx, cancel := context.WithTimeout(c.ctx, x.Timeout)
 	defer cancel()
+	bad := map[string]error{} // by Link.ID: links that cannot be begun
+	if _, err := c.askStatus(); errors.Is(err, control.ErrNoDaemon) {
+		for _, l := range links { // before the lock makes a state directory
+			if err := c.ready(ctx, l); err != nil {
+				bad[l.ID()] = err
+				if len(links) == 1 {
+					return x.late(ctx, err)
+				}
+			}
+		}
+	}
 	var st Status
 	asked, err := c.daemonOr(ctx, methodSettle, nil, &st, func() (err error) {
-		st, err = x.here(ctx, c, links)
+		st, err = x.here(ctx, c, links, bad)
 		return err
 	})
 	if err == nil && asked {
-		st, err = onlyThese(st, links)
+		st, err = c.onlyThese(st, links)
 	}
 	if err != nil {
-		return err
+		return x.late(ctx, err)
 	}
 	if x.JSON {
 		err = printJSON(c.Stdout, st)
@@ -57,21 +65,123 @@ func (x *syncCmd) Run(c *command) error {
 	if err != nil {
 		return err
 	}
+	for _, l := range st.Links {
+		if l.LastError != nil && !l.InStep {
+			fmt.Fprintf(c.Stderr, "memsync-agent: sync %s: %s\n", l.Name(), strings.ReplaceAll(l.LastError.Message, "\n", "; "))
+		}
+	}
 	if code := st.exit(); code != ExitOK {
 		return exitCode(code)
 	}
 	return nil
 }
 
+// links returns what is to be synced: the directory that the flags name, with the
+// settings file's, or else everything that is linked. Flags that name no directory must
+// fit that: they are not overlooked.
+func (x *syncCmd) links(c *command) ([]Link, error) {
+	if x.Dir != "" {
+		return c.links(x.linkFlags, false)
+	}
+	var links []Link
+	if st, err := c.askStatus(); err == nil {
+		for _, l := range st.Links {
+			links = append(links, l.Link)
+		}
+	}
+	links, err := c.withLinked(links, x.linkFlags)
+	if err != nil {
+		return nil, err
+	}
+	if len(links) == 0 {
+		return nil, nothingLinked(x.linkFlags)
+	}
+	for _, l := range links {
+		if len(c.configured) == 0 {
+			if err := x.fits(c, l); err != nil {
+				return nil, err
+			}
+		}
+		if err := l.check(); err != nil {
+			return nil, err
+		}
+	}
+	return links, checkLinks(links)
+}
+
+// fits refuses flags that say other than a link which they do not name.
+func (x *syncCmd) fits(c *command, l Link) error {
+	f, err := absolute(x.link())
+	if err != nil {
+		return err
+	}
+	for _, d := range []struct{ flag, want, have string }{
+		{"hub", f.Hub, l.Hub}, {"token-file", f.TokenFile, c.state.tokenFileOf(l)}, {"team", f.Team, l.Team},
+		{"project", f.Project, l.Project}, {"ca-file", f.CAFile, l.CAFile}, {"cert-file", f.CertFile, l.CertFile}, {"key-file", f.KeyFile, l.KeyFile},
+	} {
+		if d.want != "" && d.want != d.have {
+			return usage("--%s %s is not what %s is linked with; give --dir to say which directory is meant", d.flag, d.want, l.Dir)
+		}
+	}
+	return nil
+}
+
+// ready refuses a link that cannot work as given: its files, its address, and, where
+// nothing was ever synced, what the hub says of token and project. It changes nothing
+// here; a project that the token may make is made.
+func (c *command) ready(ctx context.Context, l Link) error {
+	if _, err := c.state.lacksDir(l); err != nil {
+		return err
+	}
+	cl, err := c.dialWithToken(l)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	if c.state.has(l) {
+		return nil
+	}
+	_, err = cl.Project(ctx, l.Key(), memory.Cursor{})
+	if errors.Is(err, memory.ErrNotFound) {
+		err = createProject(ctx, cl, l)
+	}
+	return err
+}
+
+// late says what an end by --timeout was.
+func (x *syncCmd) late(ctx context.Context, err error) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fmt.Errorf("not in step within %v (--timeout); run it again, it goes on from there", x.Timeout)
+	}
+	return err
+}
+
 // onlyThese narrows a daemon's status to the links that were asked for. One that the
-// daemon does not serve was not synced, and cannot be beside it.
-func onlyThese(st Status, links []Link) (Status, error) {
+// daemon does not serve, or serves otherwise, was not synced as asked, and cannot be
+// beside it.
+func (c *command) onlyThese(st Status, links []Link) (Status, error) {
 	all := st.Links
 	st.Links, st.InStep = []LinkStatus{}, true
 	for _, l := range links {
 		i := slices.IndexFunc(all, func(s LinkStatus) bool { return s.ID == l.ID() })
 		if i < 0 {
+			for _, s := range all {
+				if realDir(s.Dir) == realDir(l.Dir) {
+					return Status{}, usage("the daemon of this state directory (process %d) serves %s as %s, not %s", st.PID, l.Dir, s.Name(), l.Name())
+				}
+			}
 			return Status{}, usage("the daemon of this state directory (process %d) does not serve %s; link it there, or give another --state-dir", st.PID, l.Dir)
+		}
+		have, want := all[i].hubKey(c.state), l.hubKey(c.state)
+		if have != want {
+			what := "with other TLS settings"
+			switch {
+			case have.addr != want.addr:
+				what = "with the hub " + have.addr + ", not " + want.addr
+			case have.tokenFile != want.tokenFile:
+				what = "with the token in " + have.tokenFile + ", not " + want.tokenFile
+			}
+			return Status{}, usage("the daemon of this state directory (process %d) serves %s %s; restart it with these flags, or leave them out", st.PID, l.Dir, what)
 		}
 		st.Links = append(st.Links, all[i])
 		st.InStep = st.InStep && all[i].InStep
@@ -79,14 +189,17 @@ func onlyThese(st Status, links []Link) (Status, error) {
 	return st, nil
 }
 
-// printSynced writes one line a link, and more only where something is not in step.
+// printSynced writes one line a link, and more only where something waits for a person.
 func printSynced(w io.Writer, st Status, now time.Time) error {
 	for _, l := range st.Links {
-		if l.InStep {
+		switch {
+		case l.InStep:
 			if _, err := fmt.Fprintf(w, "%s: in step at revision %d, %s\n", l.Name(), l.Revision, count(l.Files, "file")); err != nil {
 				return err
 			}
 			continue
+		case l.LastError != nil && l.settled():
+			continue // the error stream has it
 		}
 		one := st
 		one.Hubs, one.Links = nil, []LinkStatus{l}
@@ -98,8 +211,11 @@ func printSynced(w io.Writer, st Status, now time.Time) error {
 }
 
 // here syncs without a daemon, one link after the other.
-func (x *syncCmd) here(ctx context.Context, c *command, links []Link) (Status, error) {
+func (x *syncCmd) here(ctx context.Context, c *command, links []Link, bad map[string]error) (Status, error) {
 	for _, l := range links {
+		if bad[l.ID()] != nil {
+			continue
+		}
 		if made, err := c.state.prepareDir(l); err != nil {
 			return Status{}, err
 		} else if made {
@@ -108,7 +224,7 @@ func (x *syncCmd) here(ctx context.Context, c *command, links []Link) (Status, e
 	}
 	st := Status{Version: userAgent(), StateDir: string(c.state), Running: true, InStep: true, Hubs: []HubStatus{}, Links: []LinkStatus{}}
 	for _, l := range links {
-		s := x.syncLink(ctx, c, l)
+		s := x.syncLink(ctx, c, l, bad[l.ID()])
 		st.InStep = st.InStep && s.InStep
 		st.Links = append(st.Links, s)
 	}
@@ -116,12 +232,18 @@ func (x *syncCmd) here(ctx context.Context, c *command, links []Link) (Status, e
 }
 
 // syncLink runs cycles until nothing is left to do by itself.
-func (x *syncCmd) syncLink(ctx context.Context, c *command, l Link) LinkStatus {
-	one, err := c.open(l)
-	if err != nil {
+func (x *syncCmd) syncLink(ctx context.Context, c *command, l Link, bad error) LinkStatus {
+	failed := func(err error) LinkStatus {
 		s := newLinkStatus(l)
 		s.Phase, s.LastError = PhaseFailing, errorInfo(err, c.Now())
 		return s
+	}
+	if bad != nil {
+		return failed(bad)
+	}
+	one, err := c.open(l)
+	if err != nil {
+		return failed(err)
 	}
 	defer one.close()
 	stop := c.progress(l, one.s)
@@ -129,11 +251,16 @@ func (x *syncCmd) syncLink(ctx context.Context, c *command, l Link) LinkStatus {
 	stop()
 	s := linkStatus(l, one.s.Status())
 	if err != nil {
+		err = x.late(ctx, err)
 		s.Phase, s.LastError = phaseOf(err), errorInfo(err, c.Now())
 	}
-	s.InStep = err == nil && s.Phase == Phase(syncer.PhaseInSync) && s.settled()
+	s.InStep = err == nil && s.Phase == PhaseInSync && s.settled()
 	s.HubRevision = s.Revision
+	s.Phase = s.outward()
 	s.Todo = todo(s)
+	if s.Phase == PhaseStopped {
+		s.Todo = "put right what the error says, and sync again"
+	}
 	return s
 }
 

@@ -142,6 +142,14 @@ func (d *Daemon) Apply(links []Link) error {
 	return errors.Join(errs...)
 }
 
+// Serves reports whether this very link runs.
+func (d *Daemon) Serves(l Link) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	run := d.links[l.ID()]
+	return run != nil && run.r.link == l
+}
+
 // start runs a link; d.mu is held.
 func (d *Daemon) start(l Link) error {
 	h, err := d.hubOf(l)
@@ -386,7 +394,7 @@ func (s stateDir) lacksDir(l Link) (bool, error) {
 	if _, err := os.Stat(l.Dir); !errors.Is(err, os.ErrNotExist) {
 		return false, nil
 	}
-	if _, err := os.Stat(s.linkFile(l.ID())); err == nil {
+	if s.has(l) {
 		return false, nil
 	}
 	if fi, err := os.Stat(filepath.Dir(l.Dir)); err != nil || !fi.IsDir() {

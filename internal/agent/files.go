@@ -89,8 +89,14 @@ func (s stateDir) storedLinks() ([]Link, error) {
 
 func (s stateDir) storeLinks(links []Link) error { return writeJSON(s.path("links.json"), links) }
 
-// knownLinks returns every link that has a state here, whoever made it.
-func (s stateDir) knownLinks() ([]Link, error) {
+// record says which link a state belongs to, and whether that link was unlinked since.
+type record struct {
+	Link
+	Unlinked bool `json:"unlinked,omitempty"`
+}
+
+// records returns every link that has a state here, whoever made it.
+func (s stateDir) records() ([]record, error) {
 	entries, err := os.ReadDir(s.path("links"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -98,33 +104,61 @@ func (s stateDir) knownLinks() ([]Link, error) {
 	if err != nil {
 		return nil, err
 	}
-	var links []Link
+	var all []record
 	for _, e := range entries {
 		id, ok := strings.CutSuffix(e.Name(), ".json")
 		if !ok {
 			continue
 		}
-		var l Link
-		err := readJSON(s.linkFile(id), &l)
+		var r record
+		err := readJSON(s.linkFile(id), &r)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 		case err != nil:
 			return nil, err
 		default:
-			links = append(links, l)
+			all = append(all, r)
 		}
 	}
-	slices.SortFunc(links, func(a, b Link) int { return strings.Compare(a.Name()+a.Dir, b.Name()+b.Dir) })
-	return links, nil
+	slices.SortFunc(all, func(a, b record) int { return strings.Compare(a.Name()+a.Dir, b.Name()+b.Dir) })
+	return all, nil
+}
+
+// knownLinks returns every link that has a state here and was not unlinked.
+func (s stateDir) knownLinks() ([]Link, error) {
+	all, err := s.records()
+	var links []Link
+	for _, r := range all {
+		if !r.Unlinked {
+			links = append(links, r.Link)
+		}
+	}
+	return links, err
 }
 
 // remember notes which link a state belongs to.
-func (s stateDir) remember(l Link) error {
-	var have Link
-	if err := readJSON(s.linkFile(l.ID()), &have); err == nil && have == l {
+func (s stateDir) remember(l Link) error { return s.keepRecord(record{Link: l}) }
+
+func (s stateDir) keepRecord(r record) error {
+	var have record
+	if err := readJSON(s.linkFile(r.ID()), &have); err == nil && have == r {
 		return nil
 	}
-	return writeJSON(s.linkFile(l.ID()), l)
+	return writeJSON(s.linkFile(r.ID()), r)
+}
+
+// unlinked notes that a link is no more; its state, if it has one, is kept.
+func (s stateDir) unlinked(l Link) error {
+	if !s.has(l) {
+		return nil
+	}
+	return s.keepRecord(record{Link: l, Unlinked: true})
+}
+
+// has reports whether a link has a state here.
+func (s stateDir) has(l Link) bool {
+	_, err := os.Stat(s.linkFile(l.ID()))
+	return err == nil
 }
 
 // forget removes the state of a link.

@@ -44,7 +44,7 @@ func TestHelp(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", "/state")
 	var all strings.Builder
 	for _, cmd := range []string{
-		"", "run", "sync", "status", "conflicts list", "conflicts show", "conflicts resolve", "log", "show", "blame", "diff", "restore", "resume",
+		"", "run", "sync", "status", "conflicts list", "conflicts show", "conflicts resolve", "trash list", "trash show", "trash restore", "log", "show", "blame", "diff", "restore", "resume",
 		"check", "doctor", "login", "link", "unlink", "links", "install service", "version",
 	} {
 		out, stderr, code := invoke(t, append(strings.Fields(cmd), "--help")...)

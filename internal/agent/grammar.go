@@ -1,11 +1,13 @@
 package agent
 
 import (
+	"context"
 	"os"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/memsvc/memsvc/internal/agent/control"
 	"github.com/memsvc/memsvc/internal/config"
 )
 
@@ -16,16 +18,19 @@ type grammar struct {
 	LogLevel  string      `help:"debug, info, warn or error." default:"info"`
 	LogFormat string      `help:"text or json." default:"text"`
 
+	ShowVersion config.VersionFlag `name:"version" cmdline:"" help:"Print the version."`
+
 	Run       runCmd       `cmd:"" help:"Keep directories in step until stopped."`
 	Sync      syncCmd      `cmd:"" help:"Bring directories in step once. Exit 0: in step, 3: something waits for a person."`
 	Status    statusCmd    `cmd:"" help:"Show each link: phase, refusals, conflicts, errors."`
 	Conflicts conflictsCmd `cmd:"" help:"List, show and resolve conflicts."`
+	Trash     trashCmd     `cmd:"" help:"List, show and restore what was taken from the disk or given up, for 30 days."`
 	Log       logCmd       `cmd:"" help:"Show the commits of a project or of one memory."`
 	Show      showCmd      `cmd:"" help:"Print a memory as the hub has it, now or at a revision."`
 	Blame     blameCmd     `cmd:"" help:"Print a memory with who wrote each line, and in which revision."`
 	Diff      diffCmd      `cmd:"" help:"Compare local files with the hub, now or at a revision."`
 	Restore   restoreCmd   `cmd:"" help:"Bring memories back to what they were at a revision."`
-	Resume    resumeCmd    `cmd:"" help:"Decide what a brake asks."`
+	Resume    resumeCmd    `cmd:"" help:"Decide what a brake asks: --accept-deletes or --restore."`
 	Check     checkCmd     `cmd:"" help:"Judge files as the guard would; no network. Exit 3: something is refused."`
 	Doctor    doctorCmd    `cmd:"" help:"Look for what stands in the way."`
 	Login     loginCmd     `cmd:"" help:"Store a token for a hub; it is read from standard input."`
@@ -91,7 +96,7 @@ func (c *command) flagLink(f linkFlags) (Link, error) {
 		if err != nil {
 			return Link{}, err
 		}
-		names, err := namesOf(wd)
+		names, err := namesOf(wd, l.Project == "")
 		if err != nil {
 			return Link{}, err
 		}
@@ -105,9 +110,58 @@ func (c *command) flagLink(f linkFlags) (Link, error) {
 	return absolute(l)
 }
 
-// links returns all links to run: the settings file's, and the flags' or else those
-// made by `link`. Every one is checked, and all of them together.
-func (c *command) links(f linkFlags) ([]Link, error) {
+// links returns the links that a program with these flags serves, checked one by one
+// and all of them together; see wanted.
+func (c *command) links(f linkFlags, all bool) ([]Link, error) {
+	links, err := c.wanted(f, all)
+	if err != nil {
+		return nil, err
+	}
+	if len(links) == 0 {
+		return nil, nothingLinked(f)
+	}
+	for _, l := range links {
+		if err := l.check(); err != nil {
+			return nil, err
+		}
+	}
+	return links, checkLinks(links)
+}
+
+func nothingLinked(f linkFlags) error {
+	if f.Hub != "" || f.Project != "" {
+		return usage("no directory: give --dir, the team/ directory of the memories to share")
+	}
+	return usage("nothing is linked: give --hub, --token-file, --team, --project and --dir, a --config with links, or run 'memsync-agent link' first")
+}
+
+// wanted returns the settings file's links, the one that the flags describe, and those
+// made by link: all of these with all, else only where the flags name no directory.
+// Nothing is checked.
+func (c *command) wanted(f linkFlags, all bool) ([]Link, error) {
+	links, err := c.settingsLinks(f)
+	if err != nil {
+		return nil, err
+	}
+	if f.Dir != "" {
+		l, err := c.flagLink(f)
+		if err != nil {
+			return nil, err
+		}
+		links = append(links, l)
+	}
+	if f.Dir != "" && !all {
+		return links, nil
+	}
+	stored, err := c.state.storedLinks()
+	if err != nil {
+		return nil, err
+	}
+	return addLinks(links, stored...), nil
+}
+
+// settingsLinks returns the settings file's links, completed by the flags.
+func (c *command) settingsLinks(f linkFlags) ([]Link, error) {
 	var links []Link
 	for _, l := range c.configured {
 		l, err := absolute(f.complete(l))
@@ -116,32 +170,17 @@ func (c *command) links(f linkFlags) ([]Link, error) {
 		}
 		links = append(links, l)
 	}
-	switch {
-	case f.Dir != "":
-		l, err := c.flagLink(f)
-		if err != nil {
-			return nil, err
-		}
-		links = append(links, l)
-	default:
-		stored, err := c.state.storedLinks()
-		if err != nil {
-			return nil, err
-		}
-		links = append(links, stored...)
-	}
-	if len(links) == 0 {
-		if f.Hub != "" || f.Project != "" {
-			return nil, usage("no directory: give --dir, the team/ directory of the memories to share")
-		}
-		return nil, usage("nothing is linked: give --hub, --token-file, --team, --project and --dir, a --config with links, or run 'memsync-agent link' first")
-	}
-	for _, l := range links {
-		if err := l.check(); err != nil {
-			return nil, err
+	return links, nil
+}
+
+// addLinks appends the links that are not there yet.
+func addLinks(links []Link, more ...Link) []Link {
+	for _, l := range more {
+		if !slices.ContainsFunc(links, func(k Link) bool { return k.ID() == l.ID() }) {
+			links = append(links, l)
 		}
 	}
-	return links, checkLinks(links)
+	return links
 }
 
 // selectFlags choose one of the known links.
@@ -195,9 +234,27 @@ func (c *command) choose(f selectFlags) (Link, error) {
 	return match[0], nil
 }
 
-// known returns every link that this state directory or the settings file knows.
+// known returns the links that commands speak of: those that the running daemon
+// serves, those of the settings file, and those made by link. While no daemon runs, also
+// those that flags of run or sync named in this state directory.
 func (c *command) known(f linkFlags) ([]Link, error) {
-	links, err := c.state.knownLinks()
+	var links []Link
+	switch st, err := c.askStatus(); {
+	case err == nil:
+		for _, l := range st.Links {
+			links = append(links, l.Link)
+		}
+	default: // none runs, or none that answers
+		if links, err = c.state.knownLinks(); err != nil {
+			return nil, err
+		}
+	}
+	return c.withLinked(links, f)
+}
+
+// withLinked adds the settings file's links and those made by link.
+func (c *command) withLinked(links []Link, f linkFlags) ([]Link, error) {
+	configured, err := c.settingsLinks(f)
 	if err != nil {
 		return nil, err
 	}
@@ -205,18 +262,15 @@ func (c *command) known(f linkFlags) ([]Link, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, l := range c.configured {
-		if l, err = absolute(f.complete(l)); err != nil {
-			return nil, err
-		}
-		stored = append(stored, l)
-	}
-	for _, l := range stored {
-		if !slices.ContainsFunc(links, func(k Link) bool { return k.ID() == l.ID() }) {
-			links = append(links, l)
-		}
-	}
-	return links, nil
+	return addLinks(addLinks(links, configured...), stored...), nil
+}
+
+// askStatus asks the running daemon how everything is.
+func (c *command) askStatus() (st Status, err error) {
+	ctx, cancel := context.WithTimeout(c.ctx, defaultTimeout)
+	defer cancel()
+	err = control.Call(ctx, string(c.state), methodStatus, nil, &st)
+	return st, err
 }
 
 func (l Link) matches(want string) bool {

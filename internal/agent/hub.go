@@ -192,7 +192,11 @@ func (h *hub) turned(ev client.Event) {
 	case up:
 		h.log.Info("connected")
 	case first || !told:
-		h.log.Warn("no stream; trying again", "error", ev.Err, "passing", client.IsPassing(ev.Err))
+		again := "soon, by itself"
+		if !client.IsPassing(ev.Err) {
+			again = "when the token's file changes, and every 5 minutes"
+		}
+		h.log.Warn("not connected", "error", ev.Err, "trying again", again)
 	}
 	teams := map[memory.Team]bool{}
 	for _, r := range h.attached() {
@@ -205,6 +209,13 @@ func (h *hub) turned(ev client.Event) {
 			}
 		}
 	}
+}
+
+// away reports whether there is no stream, since when, and what ended the last one.
+func (h *hub) away() (since time.Time, err error, down bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.changed, h.err, !h.up
 }
 
 // status says how the connection is.

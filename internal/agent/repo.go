@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -29,9 +31,9 @@ type repoNames struct {
 	Project string `yaml:"project"`
 }
 
-// namesOf finds team and project for a directory inside a repository: repoFile, then
-// the git remote. Outside a repository both are empty.
-func namesOf(dir string) (repoNames, error) {
+// namesOf finds team and project for a directory inside a repository: repoFile, then,
+// with derive, the git remote for the project. Outside a repository both are empty.
+func namesOf(dir string, derive bool) (repoNames, error) {
 	root, gitDir, ok := gitRoot(dir)
 	if !ok {
 		return repoNames{}, nil
@@ -47,7 +49,7 @@ func namesOf(dir string) (repoNames, error) {
 			return repoNames{}, usage("%s: %v", filepath.Join(root, repoFile), err)
 		}
 	}
-	if names.Project == "" {
+	if names.Project == "" && derive {
 		if cfg, err := readSmall(filepath.Join(gitDir, "config")); err == nil {
 			if remote := remoteURL(cfg); remote != "" {
 				if names.Project, err = ProjectFromRemote(remote); err != nil {
@@ -74,10 +76,22 @@ func readSmall(name string) ([]byte, error) {
 // not something to overlook.
 func parseRepoFile(text []byte) (repoNames, error) {
 	var names repoNames
-	dec := yaml.NewDecoder(bytes.NewReader(text))
-	dec.KnownFields(true)
-	if err := dec.Decode(&names); err != nil && len(bytes.TrimSpace(text)) > 0 {
-		return repoNames{}, fmt.Errorf("want only team: and project: in it: %w", err)
+	const want = "want only team: and project: in it"
+	var fields map[string]yaml.Node
+	if err := yaml.Unmarshal(text, &fields); err != nil {
+		return repoNames{}, errors.New(want + ", each with a text; it is no such YAML")
+	}
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		node := fields[name]
+		to := map[string]*string{"team": &names.Team, "project": &names.Project}[name]
+		switch {
+		case to == nil:
+			return repoNames{}, fmt.Errorf("line %d: %s; %.100q is neither", node.Line, want, name)
+		case node.Kind != yaml.ScalarNode:
+			return repoNames{}, fmt.Errorf("line %d: %s is no text", node.Line, name)
+		case node.Tag != "!!null":
+			*to = node.Value
+		}
 	}
 	if names.Team != "" {
 		if _, err := memory.ParseTeam(names.Team); err != nil {

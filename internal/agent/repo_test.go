@@ -120,12 +120,21 @@ func TestNamesOf(t *testing.T) {
 		"repo": {Project: "h.example~a~b"}, "repo/sub/dir": {Project: "h.example~a~b"},
 		"w": {Team: "acme", Project: "h.example~a~b"}, ".": {},
 	} {
-		got, err := namesOf(filepath.Join(base, dir))
+		got, err := namesOf(filepath.Join(base, dir), true)
 		if err != nil || got != want {
 			t.Errorf("%s: %+v, %v; want %+v", dir, got, err, want)
 		}
 	}
-	if _, err := namesOf(filepath.Join(base, "bad")); err == nil {
-		t.Error("a repository that names a token file was accepted")
+	if _, err := namesOf(filepath.Join(base, "bad"), true); err == nil || !strings.Contains(err.Error(), `line 2: want only team: and project: in it; "token-file" is neither`) {
+		t.Errorf("a repository that names a token file: %v", err)
+	}
+	// A remote that names no project is no trouble where the project is given.
+	put("local/.git/config", "[remote \"origin\"]\n\turl = /srv/git/x.git\n")
+	put("local/.memsync.yaml", "team: acme\n")
+	if _, err := namesOf(filepath.Join(base, "local"), true); err == nil {
+		t.Error("a project was derived from a path")
+	}
+	if got, err := namesOf(filepath.Join(base, "local"), false); err != nil || got.Team != "acme" {
+		t.Errorf("with the project given: %+v, %v", got, err)
 	}
 }

@@ -32,6 +32,8 @@ const (
 	tokenPoll  = 2 * time.Second
 	// ownDelay is how long a link leaves its own commits unread.
 	ownDelay = 100 * time.Millisecond
+	// awayFor is how long the stream may be down before the link counts as offline.
+	awayFor = time.Second
 	// finishWithin bounds how long a shutdown waits for the cycle under way.
 	finishWithin = 3 * time.Second
 )
@@ -82,6 +84,7 @@ type runner struct {
 	waits    int // cycles in a row that left something for the next
 	created  bool
 	lastTok  tokenState
+	told     told // what the log says of refusals, conflicts, brakes and the directory
 }
 
 // tokenState tells one writing of a token file from the next.
@@ -441,6 +444,7 @@ func (r *runner) measure(st syncer.Status, err error, took time.Duration) {
 
 // tell logs what changed since the last cycle; the same trouble is told once.
 func (r *runner) tell(before, err error, st syncer.Status) {
+	r.told.changes(r.log, st)
 	switch {
 	case err != nil && (before == nil || before.Error() != err.Error()):
 		r.log.Warn("cycle failed", "error", err, "class", syncer.Classify(err).String())
@@ -464,16 +468,21 @@ func (r *runner) status() LinkStatus {
 	problem, at := r.problem, r.problemT
 	r.mu.Unlock()
 	if problem != nil {
-		s.Phase, s.LastError = phaseOf(problem), &ErrorInfo{Message: problem.Error(), Time: at.UTC()}
-		var e *memory.Error
-		if errors.As(problem, &e) {
-			s.LastError.Reason = string(e.Reason)
-		}
+		s.Phase, s.LastError = phaseOf(problem), errorInfo(problem, at)
 	}
 	_, live := r.remote.delivered()
+	if problem == nil && (s.Phase == PhaseInSync || s.Phase == Phase(syncer.PhasePending)) {
+		if since, err, down := r.hub.away(); down && r.now().Sub(since) > awayFor {
+			s.Phase = PhaseOffline
+			if err != nil {
+				s.LastError = errorInfo(err, since)
+			}
+		}
+	}
 	s.caughtUp = problem == nil && st.Phase == syncer.PhaseInSync && live && !r.hasNews() &&
 		r.pending.Load()&uint32(wakeRemote|wakeKick|wakeCause) == 0
 	s.InStep = s.caughtUp && s.settled()
+	s.Phase = s.outward()
 	s.Todo = todo(s)
 	return s
 }

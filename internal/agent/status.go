@@ -15,6 +15,10 @@ type Phase string
 
 // The phases that the agent adds to the syncer's.
 const (
+	// PhaseInSync: everything is as on the hub, and nothing waits: InStep.
+	PhaseInSync Phase = Phase(syncer.PhaseInSync)
+	// PhaseAttention: everything that can move has moved; the rest waits for a person.
+	PhaseAttention  Phase = "attention"
 	PhaseOffline    Phase = "offline"     // the hub cannot be reached; tried again by itself
 	PhaseFailing    Phase = "failing"     // the last cycle failed; tried again by itself
 	PhaseStopped    Phase = "stopped"     // it failed for good; tried again when the cause changes
@@ -195,6 +199,17 @@ func haltEntry(h *syncer.Halt) *HaltEntry {
 		e.Missing = append(e.Missing, string(p))
 	}
 	return e
+}
+
+// outward is the phase that is shown: in-sync and InStep are one.
+func (s LinkStatus) outward() Phase {
+	switch {
+	case s.Phase != PhaseInSync || s.InStep:
+		return s.Phase
+	case !s.settled():
+		return PhaseAttention
+	}
+	return Phase(syncer.PhaseSyncing)
 }
 
 // settled reports whether nothing waits for a person.

@@ -41,13 +41,20 @@ func sample() Status {
 		Phase: syncer.PhaseInSync, Cursor: memory.Cursor{Epoch: "e1", Revision: 1, CommitID: "c"}, Files: 1, LastSync: noon,
 	})
 	well.HubRevision, well.InStep, well.Watching.How = 1, true, "events"
+	asks := linkStatus(Link{Hub: "127.0.0.1:7420", Team: "acme", Project: "docs", Dir: "/f/team"}, syncer.Status{
+		Phase: syncer.PhaseInSync, Cursor: memory.Cursor{Epoch: "e1", Revision: 3, CommitID: "c"}, Files: 2, LastSync: noon,
+		Refused: []syncer.Held{{Path: "reference_x.md", By: syncer.HeldByGuard, Violations: []memory.Violation{violation}, Since: noon.Add(-time.Hour)}},
+	})
+	asks.HubRevision, asks.Watching = 3, WatchingEntry{How: "missing", Reason: "the directory is not there"}
+	asks.Phase = asks.outward()
+	asks.Todo = todo(asks)
 	return Status{
 		Version: "v1", Running: true, PID: 7, StateDir: "/s",
 		Hubs: []HubStatus{
 			{Addr: "127.0.0.1:7420", Connected: true, Since: noon.Add(-time.Minute), OffsetMS: -12},
 			{Addr: "other:7420", Since: noon.Add(-time.Hour), Error: "cannot be reached"},
 		},
-		Links: []LinkStatus{l, well},
+		Links: []LinkStatus{l, well, asks},
 	}
 }
 
@@ -70,18 +77,42 @@ func TestStatusShapes(t *testing.T) {
 		conflictTexts{ConflictEntry: s.Links[0].Conflicts[0], Ours: "ours\n", Theirs: "theirs\n", Base: &base},
 		conflictTexts{ConflictEntry: s.Links[0].Conflicts[1], Ours: "ours\n"},
 		[]commitEntry{entryOf(memory.Commit{
-			Revision: 5, ID: "c5", Time: noon, Message: "sync", Author: memory.Author{Principal: "token:anna", Machine: "m", Client: "x/1", Session: "s"},
+			Revision: 5, ID: "c5", Time: noon, Message: "sync", Author: memory.Author{Principal: "token:laptop", Machine: "m", Client: "x/1", Session: "s"},
 			Changes: []memory.AppliedChange{{Path: "b.md", Kind: memory.Put, ETag: "e", Size: 3, RenamedFrom: "a.md"}, {Path: "a.md", Kind: memory.Delete}},
 		})},
 		[]checkEntry{{File: "x.md", Path: "x.md", Refused: true, Findings: s.Links[0].Refusals[0].Findings, Warnings: []Finding{}}},
 		[]checkup{{About: "agent", Check: "daemon", Result: "warning", Detail: "none is running"}},
 		[]Link{s.Links[0].Link},
+		[]trashListEntry{{Link: "acme/pay", Dir: "/d/team", trashEntry: trashEntryOf(syncer.Trashed{ID: "3d0d4f1d8e17", Path: "project_z.md", Reason: "deleted on the hub", Time: noon})}},
 	} {
 		if err := printJSON(&doc, v); err != nil {
 			t.Fatal(err)
 		}
 	}
 	golden(t, "others.json.golden", doc.String())
+}
+
+// TestInSyncIsInStep: the phase says in-sync exactly when nothing waits for anybody.
+func TestInSyncIsInStep(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		change func(*LinkStatus)
+		want   Phase
+	}{
+		{"in step", func(l *LinkStatus) { l.InStep = true }, PhaseInSync},
+		{"refused", func(l *LinkStatus) { l.Refusals = []Refusal{{}} }, PhaseAttention},
+		{"conflict", func(l *LinkStatus) { l.Conflicts = []ConflictEntry{{}} }, PhaseAttention},
+		{"unreadable", func(l *LinkStatus) { l.Unreadable = []string{"x"} }, PhaseAttention},
+		{"news on their way", func(*LinkStatus) {}, Phase(syncer.PhaseSyncing)},
+		{"failing and refused", func(l *LinkStatus) { l.Phase, l.Refusals = PhaseFailing, []Refusal{{}} }, PhaseFailing},
+	} {
+		l := newLinkStatus(Link{})
+		l.Phase = PhaseInSync
+		tc.change(&l)
+		if got := l.outward(); got != tc.want {
+			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
+		}
+	}
 }
 
 func TestExitCodes(t *testing.T) {

@@ -1,7 +1,10 @@
 package e2e
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -28,7 +31,9 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits,
+			"exits":   exits,
+			"trashid": trashID,
+			"big":     big,
 		},
 	})
 }
@@ -52,4 +57,31 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if got != want {
 		ts.Fatalf("exit code %d, want %d", got, want)
 	}
+}
+
+// trashID puts the id of a trashed text into $ID: trashid PATH REASON STATEDIR
+func trashID(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: trashid PATH REASON STATEDIR")
+	}
+	ts.Check(ts.Exec("memsync-agent", "trash", "list", "--json", "--state-dir", args[2]))
+	var all []struct{ ID, Path, Reason string }
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &all))
+	for _, e := range all {
+		if e.Path == args[0] && e.Reason == args[1] {
+			ts.Setenv("ID", e.ID)
+			return
+		}
+	}
+	ts.Fatalf("nothing such in the trash: %+v", all)
+}
+
+// big writes a file of so many bytes: big FILE BYTES
+func big(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: big FILE BYTES")
+	}
+	n, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), bytes.Repeat([]byte("x"), n), 0o600))
 }

@@ -1,0 +1,99 @@
+package agent
+
+import (
+	"log/slog"
+	"maps"
+	"slices"
+
+	"github.com/memsvc/memsvc/internal/agent/syncer"
+)
+
+// told is what the log has said of a link's troubles that wait for a person, so that it
+// says each change once: one line when a trouble comes, one when it is over.
+type told struct {
+	refused   map[refusal]bool
+	conflicts map[string]syncer.Conflict
+	halt      string
+	noRoot    string
+}
+
+// refusal is one reason why a file stays here.
+type refusal struct {
+	path, rule string
+	line       int
+}
+
+// changes logs what is other than at the last call: paths, lines and rules, no content.
+func (t *told) changes(log *slog.Logger, st syncer.Status) {
+	now := map[refusal]bool{}
+	paths := map[string]bool{}
+	for _, h := range st.Refused {
+		all := []refusal{{path: string(h.Path), rule: h.By}}
+		if len(h.Violations) > 0 {
+			all = all[:0]
+		}
+		for _, v := range h.Violations {
+			all = append(all, refusal{path: string(h.Path), line: v.Line, rule: v.Rule})
+		}
+		for _, r := range all {
+			now[r], paths[r.path] = true, true
+			if !t.refused[r] {
+				log.Warn("refused; it stays on this machine", "path", r.path, "line", r.line, "rule", r.rule)
+			}
+		}
+	}
+	gone := map[string]bool{}
+	for r := range t.refused {
+		gone[r.path] = !paths[r.path]
+	}
+	for _, p := range slices.Sorted(maps.Keys(gone)) {
+		if gone[p] {
+			log.Info("refused no more", "path", p)
+		}
+	}
+	t.refused = now
+	t.conflictChanges(log, st.Conflicts)
+	t.standing(log, st)
+}
+
+func (t *told) conflictChanges(log *slog.Logger, conflicts []syncer.Conflict) {
+	open := map[string]syncer.Conflict{}
+	for _, c := range conflicts {
+		open[c.ID] = c
+		if _, known := t.conflicts[c.ID]; !known {
+			log.Warn("conflict; both texts are kept", "id", c.ID, "path", c.Path, "hub_revision", c.HubRevision)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(t.conflicts)) {
+		if _, still := open[id]; !still {
+			log.Info("conflict resolved", "id", id, "path", t.conflicts[id].Path)
+		}
+	}
+	t.conflicts = open
+}
+
+// standing logs what makes the whole link stand still.
+func (t *told) standing(log *slog.Logger, st syncer.Status) {
+	halt := ""
+	if st.Halt != nil && !st.Halt.Accepted {
+		halt = st.Halt.Reason
+		if halt != t.halt {
+			log.Warn("halted; nothing is sent or deleted until somebody decides", "reason", halt, "missing", len(st.Halt.Missing), "of", st.Halt.Of)
+		}
+	}
+	if halt == "" && t.halt != "" {
+		log.Info("goes on after the halt")
+	}
+	t.halt = halt
+	noRoot := ""
+	if st.Phase == syncer.PhaseNoRoot {
+		noRoot = st.RootDetail
+		if noRoot != t.noRoot {
+			log.Warn("the directory cannot be used; nothing is done until it can", "detail", noRoot)
+		}
+	}
+	if noRoot == "" && t.noRoot != "" {
+		log.Info("the directory is back")
+	}
+	t.noRoot = noRoot
+}
