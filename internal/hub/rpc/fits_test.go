@@ -112,7 +112,9 @@ func TestFitsAtTheBounds(t *testing.T) {
 		"session":    {0, maxLabelLen, func(m *memsvcv1.CommitChangesRequest, n int) { m.Author.Session = strings.Repeat("a", n) }},
 		"path":       {1, maxPathLen, func(m *memsvcv1.CommitChangesRequest, n int) { m.Changes[0].Path = strings.Repeat("a", n) }},
 		"content":    {0, maxContentLen, func(m *memsvcv1.CommitChangesRequest, n int) { m.Changes[0].GetPut().Content = make([]byte, n) }},
-		"renamed":    {0, maxPathLen, func(m *memsvcv1.CommitChangesRequest, n int) { m.Changes[0].GetPut().RenamedFrom = strings.Repeat("a", n) }},
+		"renamed": {0, maxPathLen, func(m *memsvcv1.CommitChangesRequest, n int) {
+			m.Changes[0].GetPut().RenamedFrom = strings.Repeat("a", n)
+		}},
 		"etag": {etagLen, etagLen, func(m *memsvcv1.CommitChangesRequest, n int) {
 			m.Changes[0].GetPrecondition().Condition.(*memsvcv1.Precondition_Etag).Etag = strings.Repeat("f", n)
 		}},
