@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -326,12 +327,18 @@ const childEnv = "MEMSYNC_TEST_LOCK_CHILD"
 // TestMain lets the test binary be the other process of the lock tests.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(childEnv); dir != "" {
-		if _, err := Acquire(dir); err != nil {
+		l, err := Acquire(dir)
+		if err != nil {
 			fmt.Println(err)
 			os.Exit(1)
 		}
 		fmt.Println("locked")
-		select {} // until killed
+		// The lock is a file's, which the collector closes once nobody refers to it.
+		runtime.GC()
+		select { // until killed
+		case <-make(chan struct{}):
+			_ = l.Release()
+		}
 	}
 	os.Exit(m.Run())
 }
