@@ -408,7 +408,7 @@ func waitEqual(t *testing.T, h *hub, conflicts bool, machines ...*machine) map[s
 				t.Fatalf("the agent of %s ended by itself", m.name)
 			}
 			st := m.status("--wait", "--timeout", "10s")
-			if quiet := conflicts && len(st.Links) == 1 && st.Links[0].Phase == "in-sync"; !st.InStep && !quiet {
+			if quiet := conflicts && len(st.Links) == 1 && st.Links[0].Phase == "attention"; !st.InStep && !quiet {
 				return fmt.Sprintf("%s is not in step: %s; %.600s", m.name, st.trouble(), fmt.Sprintf("%+v", st.Links))
 			}
 		}
