@@ -19,6 +19,7 @@ const (
 	exitOK      = 0
 	exitTrouble = 1
 	exitUsage   = 2
+	exitPerson  = 3 // some files of an import were refused, and wait for a person
 )
 
 // grammar is the program's commands and flags. Every flag has its MEMSVC_ variable.
@@ -29,6 +30,7 @@ type grammar struct {
 
 	Serve         serveCmd         `cmd:"" help:"Run the hub."`
 	Token         tokenCmd         `cmd:"" help:"Make, list and revoke tokens."`
+	Invite        inviteCmd        `cmd:"" help:"Make a code with which another machine joins a project in one step."`
 	Team          teamCmd          `cmd:"" help:"Make, list and set up teams."`
 	Project       projectCmd       `cmd:"" help:"Make, list and purge projects."`
 	Policy        policyCmd        `cmd:"" help:"Show and change what a team allows past the secret guard."`
@@ -37,8 +39,8 @@ type grammar struct {
 	Agents        agentsCmd        `cmd:"" help:"List the agents that the hub has seen."`
 	Backup        backupCmd        `cmd:"" help:"Copy the running hub's store to a file."`
 	RestoreBackup restoreBackupCmd `cmd:"" help:"Make a backup the store of a data directory, under a new epoch."`
-	Export        exportCmd        `cmd:"" help:"Write an archive of the hub, a team or a project with full history."`
-	Import        importCmd        `cmd:"" help:"Take an archive into the hub."`
+	Export        exportCmd        `cmd:"" help:"Write an archive with full history, or a project as Markdown files."`
+	Import        importCmd        `cmd:"" help:"Take an archive into the hub, or Markdown files into a project."`
 	Healthcheck   healthcheckCmd   `cmd:"" help:"Ask a running hub whether it is ready; exit 0 if so."`
 	Version       versionCmd       `cmd:"" help:"Print the version."`
 }
@@ -51,7 +53,7 @@ type env struct {
 }
 
 // Main runs the program with args, without its name, and returns the exit code: 0
-// done, 1 trouble, 2 usage. Every failure is one line on stderr.
+// done, 1 trouble, 2 usage, 3 files refused. Every failure is one line on stderr.
 func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var g grammar
 	e := &env{ctx: ctx, stdout: stdout, stderr: stderr}
@@ -73,6 +75,8 @@ func (e *env) exit(err error) int {
 	switch {
 	case err == nil, errors.Is(err, config.ErrShown):
 		return exitOK
+	case errors.Is(err, errRefused):
+		return exitPerson
 	case errors.As(err, &usage):
 		e.tell(usage.Err.Error() + seeHelp)
 		return exitUsage

@@ -110,16 +110,32 @@ func (c *restoreBackupCmd) Run(e *env) error {
 }
 
 type exportCmd struct {
-	remote  `embed:""`
-	Team    string `help:"Only this team." placeholder:"TEAM"`
-	Project string `help:"Only this project of the team." placeholder:"PROJECT"`
-	File    string `arg:"" help:"File to write; it must not exist."`
+	remote   `embed:""`
+	Team     string `help:"Only this team." placeholder:"TEAM"`
+	Project  string `help:"Only this project of the team." placeholder:"PROJECT"`
+	Markdown string `cmdline:"" help:"Write the project's memories as plain files into this directory, new or empty, instead of an archive." placeholder:"DIR"`
+	Revision int64  `cmdline:"" help:"With --markdown: as they were at this revision; 0 is now."`
+	File     string `arg:"" optional:"" help:"Archive to write; it must not exist."`
 }
 
-// Run writes the archive.
+// Run writes the archive, or the files.
 func (c *exportCmd) Run(e *env) error {
 	scope := ""
 	switch {
+	case (c.File == "") == (c.Markdown == ""):
+		return usage("export: name an archive to write, or a directory with --markdown, one of the two")
+	case c.Markdown != "" && (c.Team == "" || c.Project == ""):
+		return usage("export: --markdown writes one project; give --team and --project")
+	case c.Markdown == "" && c.Revision != 0 || c.Revision < 0:
+		return usage("export: --revision is a revision of the project, and goes with --markdown")
+	case c.Markdown != "":
+		key, err := projectArgs{Team: c.Team, Project: c.Project}.key()
+		if err != nil {
+			return err
+		}
+		return c.with(e, func(hub *client.Client) error {
+			return e.exportMarkdown(hub, key, memory.Revision(c.Revision), c.Markdown)
+		})
 	case c.Project != "" && c.Team == "":
 		return usage("export: --project needs --team")
 	case c.Project != "":
@@ -133,12 +149,37 @@ func (c *exportCmd) Run(e *env) error {
 }
 
 type importCmd struct {
-	remote `embed:""`
-	File   string `arg:"" help:"The archive."`
+	remote   `embed:""`
+	Markdown string `cmdline:"" help:"Commit the Markdown files of this directory to a project, instead of an archive. Exit 3: some were refused." placeholder:"DIR"`
+	Team     string `cmdline:"" help:"With --markdown: team of the project." placeholder:"TEAM"`
+	Project  string `cmdline:"" help:"With --markdown: the project." placeholder:"PROJECT"`
+	Replace  bool   `cmdline:"" help:"With --markdown: take the place of memories that have another text."`
+	File     string `arg:"" optional:"" help:"The archive."`
 }
 
-// Run takes the archive in.
-func (c *importCmd) Run(e *env) (err error) {
+// Run takes the archive, or the files, in.
+func (c *importCmd) Run(e *env) error {
+	switch {
+	case (c.File == "") == (c.Markdown == ""):
+		return usage("import: name an archive, or a directory with --markdown, one of the two")
+	case c.File != "" && (c.Team != "" || c.Project != "" || c.Replace):
+		return usage("import: --team, --project and --replace go with --markdown; an archive says itself what is in it")
+	case c.File != "":
+		return c.archive(e)
+	case c.Team == "" || c.Project == "":
+		return usage("import: --markdown needs --team and --project")
+	}
+	key, err := projectArgs{Team: c.Team, Project: c.Project}.key()
+	if err != nil {
+		return err
+	}
+	return c.with(e, func(hub *client.Client) error {
+		m := markdownImport{e: e, hub: hub, key: key, replace: c.Replace}
+		return m.run(c.Markdown)
+	})
+}
+
+func (c *importCmd) archive(e *env) (err error) {
 	f, err := os.Open(c.File)
 	if err != nil {
 		return usage("%v", err)
