@@ -1,7 +1,8 @@
 // Command demo shows a day's work of a team: a real hub and two real agents, each a
 // process of its own, on two directories that a person can edit afterwards.
 //
-// With DEMO_ONCE=1 it ends by itself, with 0 only if it saw everything it shows.
+// With DEMO_ONCE=1 it ends by itself, with 0 only if it saw everything it shows, or if
+// somebody stopped it.
 package main
 
 import (
@@ -32,8 +33,8 @@ func run() int {
 	defer d.end()
 	if err := d.walk(); err != nil {
 		if ctx.Err() != nil {
-			fmt.Fprintln(os.Stderr, "\ndemo: interrupted")
-			return 1
+			fmt.Fprintln(d.out, "\ninterrupted; the directories are removed")
+			return 0
 		}
 		fmt.Fprintf(os.Stderr, "\nFAILED: %v\n", err)
 		d.logs(os.Stderr)
@@ -49,6 +50,9 @@ func run() int {
 		fmt.Fprintln(d.out, "\nending; the directories are removed")
 		return 0
 	case err := <-d.died():
+		if ctx.Err() != nil {
+			return 0 // the interrupt went to all of us
+		}
 		fmt.Fprintln(os.Stderr, "demo:", err)
 		return 1
 	}
@@ -84,7 +88,7 @@ func (d *demo) walk() error {
 	return nil
 }
 
-// invite tells a person what she can do now.
+// invite tells a person what there is to do now.
 func (d *demo) invite() {
 	fmt.Fprintf(d.out, `
 It keeps running. Edit, add, rename or delete Markdown files here and look there:
@@ -102,11 +106,11 @@ What the hub has (%s for gRPC, http://%s for REST):
   %s
 
 Ctrl-C ends it all.
-`, d.anna.team, d.ben.team, d.program("memsync-agent"), d.anna.state, d.program("memsync-agent"), d.ben.state, d.grpc, d.http, d.curl())
+`, d.laptop.team, d.desktop.team, d.program("memsync-agent"), d.laptop.state, d.program("memsync-agent"), d.desktop.state, d.grpc, d.http, d.curl())
 }
 
 func (d *demo) curl() string {
-	return fmt.Sprintf(`curl -s -H "Authorization: Bearer $(cat %s)" http://%s/v1/teams/%s/projects/%s/memories`, d.anna.token, d.http, team, project)
+	return fmt.Sprintf(`curl -s -H "Authorization: Bearer $(cat %s)" http://%s/v1/teams/%s/projects/%s/memories`, d.laptop.token, d.http, team, project)
 }
 
 func (d *demo) program(name string) string {

@@ -3,7 +3,7 @@ package main
 // The memories that the two machines begin with: all four types, an index, English
 // and Chinese. The `user` ones lie in the personal directory, beside team/.
 
-var annaTeam = map[string]string{
+var laptopTeam = map[string]string{
 	"project_release_freeze.md": `---
 name: Release freeze
 description: No releases of the payment service between 2026-12-18 and 2027-01-04
@@ -12,7 +12,7 @@ type: project
 No releases of the payment service from 2026-12-18 to 2027-01-04.
 
 Why: the bank's test system is closed over the holidays.
-Exception: security fixes, with Anna's and Ben's agreement.
+Exception: security fixes, when two people of the team agree.
 `,
 	"feedback_integration_tests.md": `---
 name: Integration tests use a real database
@@ -48,10 +48,10 @@ type: project
 `,
 }
 
-var annaPersonal = map[string]string{
+var laptopPersonal = map[string]string{
 	"user_role.md": `---
 name: Role
-description: Anna leads the payments team and reads Go faster than Python
+description: Leads the payments team and reads Go faster than Python
 type: user
 ---
 Leads payments. Prefers short answers with the command to run first.
@@ -59,7 +59,7 @@ Leads payments. Prefers short answers with the command to run first.
 	"MEMORY.md": "- [Role](user_role.md) — leads payments, short answers\n",
 }
 
-var benTeam = map[string]string{
+var desktopTeam = map[string]string{
 	"reference_bank_contacts.md": `---
 name: Bank contacts
 description: Which queue reaches the bank's engineers
@@ -69,10 +69,10 @@ The bank's engineers answer tickets in the queue PAY-EXT, on workdays within two
 `,
 }
 
-var benPersonal = map[string]string{
+var desktopPersonal = map[string]string{
 	"user_habits.md": `---
 name: 工作习惯
-description: Ben 喜欢先看测试再看实现
+description: 喜欢先看测试再看实现
 type: user
 ---
 先看测试，再看实现。

@@ -35,11 +35,11 @@ type demo struct {
 	grpc string
 	http string
 
-	hub       *process
-	anna, ben *machine
+	hub             *process
+	laptop, desktop *machine
 }
 
-// machine is one person's: a memory directory, personal memories beside team/, and
+// machine is one of the two: a memory directory, personal memories beside team/, and
 // an agent.
 type machine struct {
 	name   string
@@ -121,7 +121,7 @@ func (d *demo) call(program string, args ...string) (stdout string, code int, er
 // end stops every process, kindly first.
 func (d *demo) end() {
 	var all []*process
-	for _, m := range []*machine{d.anna, d.ben} {
+	for _, m := range []*machine{d.laptop, d.desktop} {
 		if m != nil && m.agent != nil {
 			all = append(all, m.agent)
 		}
@@ -146,7 +146,7 @@ func (d *demo) end() {
 // died tells when a process ends that should not.
 func (d *demo) died() <-chan error {
 	c := make(chan error, 3)
-	for _, p := range []*process{d.hub, d.anna.agent, d.ben.agent} {
+	for _, p := range []*process{d.hub, d.laptop.agent, d.desktop.agent} {
 		go func() {
 			<-p.done
 			c <- fmt.Errorf("%s ended by itself", p.name)
@@ -165,7 +165,7 @@ func (d *demo) logs(w io.Writer) {
 		fmt.Fprintf(w, "\nlast lines of %s:\n  %s\n", p.name, strings.Join(lines[max(0, len(lines)-12):], "\n  "))
 	}
 	show(d.hub)
-	for _, m := range []*machine{d.anna, d.ben} {
+	for _, m := range []*machine{d.laptop, d.desktop} {
 		if m != nil {
 			show(m.agent)
 		}
@@ -210,7 +210,7 @@ func (d *demo) startHub() error {
 	})
 }
 
-// newMachine makes a person's directories and token.
+// newMachine makes a machine's directories and token.
 func (d *demo) newMachine(name string) (*machine, error) {
 	m := &machine{name: name, memory: filepath.Join(d.tmp, name, "memory"), state: filepath.Join(d.tmp, name, "state"), token: filepath.Join(d.tmp, name, "token")}
 	m.team = filepath.Join(m.memory, "team")
@@ -242,7 +242,7 @@ func (d *demo) settle(m *machine) error {
 
 // hubPaths lists what the hub has, over REST, as the curl line does.
 func (d *demo) hubPaths() ([]string, error) {
-	token, err := os.ReadFile(d.anna.token)
+	token, err := os.ReadFile(d.laptop.token)
 	if err != nil {
 		return nil, err
 	}

@@ -68,7 +68,7 @@ func (d *demo) arrives(to *machine, name, text string, since time.Time) error {
 	if err := d.until(to.name+" gets "+name, func() bool { return read(filepath.Join(to.team, name)) == text }); err != nil {
 		return err
 	}
-	d.say("✓ %s is on %s's machine after %d ms", name, to.name, time.Since(since).Milliseconds())
+	d.say("✓ %s is on the %s after %d ms", name, to.name, time.Since(since).Milliseconds())
 	return nil
 }
 
@@ -78,13 +78,13 @@ func (d *demo) start() error {
 	}
 	d.say("hub: gRPC %s, REST http://%s, process %d, data in one file below %s", d.grpc, d.http, d.hub.cmd.Process.Pid, d.tmp)
 	var err error
-	if d.anna, err = d.newMachine("anna"); err != nil {
+	if d.laptop, err = d.newMachine("laptop"); err != nil {
 		return err
 	}
-	if d.ben, err = d.newMachine("ben"); err != nil {
+	if d.desktop, err = d.newMachine("desktop"); err != nil {
 		return err
 	}
-	for _, m := range []*machine{d.anna, d.ben} {
+	for _, m := range []*machine{d.laptop, d.desktop} {
 		d.say("%s: %s", m.name, m.team)
 	}
 	return nil
@@ -92,71 +92,71 @@ func (d *demo) start() error {
 
 func (d *demo) firstSync() error {
 	for dir, files := range map[string]map[string]string{
-		d.anna.team: annaTeam, d.anna.memory: annaPersonal, d.ben.team: benTeam, d.ben.memory: benPersonal,
+		d.laptop.team: laptopTeam, d.laptop.memory: laptopPersonal, d.desktop.team: desktopTeam, d.desktop.memory: desktopPersonal,
 	} {
 		if err := writeAll(dir, files); err != nil {
 			return err
 		}
 	}
-	d.say("anna's team/: %s", strings.Join(list(d.anna.team), "  "))
-	d.say("ben's team/:  %s", strings.Join(list(d.ben.team), "  "))
-	for _, m := range []*machine{d.anna, d.ben} {
+	d.say("laptop's team/:  %s", strings.Join(list(d.laptop.team), "  "))
+	d.say("desktop's team/: %s", strings.Join(list(d.desktop.team), "  "))
+	for _, m := range []*machine{d.laptop, d.desktop} {
 		if err := d.startAgent(m); err != nil {
 			return err
 		}
 	}
-	want := len(annaTeam) + len(benTeam)
+	want := len(laptopTeam) + len(desktopTeam)
 	if err := d.until("both have all files", func() bool {
-		a, b := list(d.anna.team), list(d.ben.team)
+		a, b := list(d.laptop.team), list(d.desktop.team)
 		return len(a) == want && slices.Equal(a, b)
 	}); err != nil {
 		return err
 	}
-	for _, m := range []*machine{d.anna, d.ben} {
+	for _, m := range []*machine{d.laptop, d.desktop} {
 		if err := d.settle(m); err != nil {
 			return err
 		}
 	}
-	d.say("✓ both now: %s", strings.Join(list(d.ben.team), "  "))
+	d.say("✓ both now: %s", strings.Join(list(d.desktop.team), "  "))
 	return nil
 }
 
 func (d *demo) edit() error {
 	const name = "reference_dashboards.md"
-	text := annaTeam[name] + "Queue length: the same folder, \"Queues\".\n"
+	text := laptopTeam[name] + "Queue length: the same folder, \"Queues\".\n"
 	since := time.Now()
-	if err := write(filepath.Join(d.anna.team, name), text); err != nil {
+	if err := write(filepath.Join(d.laptop.team, name), text); err != nil {
 		return err
 	}
-	d.say("anna adds a line to %s", name)
-	return d.arrives(d.ben, name, text, since)
+	d.say("on the laptop a line is added to %s", name)
+	return d.arrives(d.desktop, name, text, since)
 }
 
 func (d *demo) chinese() error {
 	const name = "feedback_提交说明.md"
 	const text = "---\nname: 提交说明\ndescription: 提交说明写为什么，不写做了什么\ntype: feedback\n---\n提交说明先写原因。代码已经说明了做了什么。\n"
 	since := time.Now()
-	if err := write(filepath.Join(d.ben.team, name), text); err != nil {
+	if err := write(filepath.Join(d.desktop.team, name), text); err != nil {
 		return err
 	}
-	d.say("ben writes %s", name)
-	return d.arrives(d.anna, name, text, since)
+	d.say("on the desktop %s is written", name)
+	return d.arrives(d.laptop, name, text, since)
 }
 
 func (d *demo) rename() error {
 	const from, to = "reference_bank_contacts.md", "reference_bank_support.md"
 	since := time.Now()
-	if err := os.Rename(filepath.Join(d.anna.team, from), filepath.Join(d.anna.team, to)); err != nil {
+	if err := os.Rename(filepath.Join(d.laptop.team, from), filepath.Join(d.laptop.team, to)); err != nil {
 		return err
 	}
-	d.say("anna renames %s to %s", from, to)
-	if err := d.arrives(d.ben, to, benTeam[from], since); err != nil {
+	d.say("on the laptop %s is renamed to %s", from, to)
+	if err := d.arrives(d.desktop, to, desktopTeam[from], since); err != nil {
 		return err
 	}
-	if err := d.until("the old name is gone", func() bool { return !there(filepath.Join(d.ben.team, from)) }); err != nil {
+	if err := d.until("the old name is gone", func() bool { return !there(filepath.Join(d.desktop.team, from)) }); err != nil {
 		return err
 	}
-	out, _, err := d.call("memsync-agent", "log", to, "--json", "--state-dir", d.ben.state)
+	out, _, err := d.call("memsync-agent", "log", to, "--json", "--state-dir", d.desktop.state)
 	if err != nil {
 		return err
 	}
@@ -185,42 +185,42 @@ func (d *demo) rename() error {
 func (d *demo) remove() error {
 	const name = "feedback_提交说明.md"
 	since := time.Now()
-	if err := os.Remove(filepath.Join(d.ben.team, name)); err != nil {
+	if err := os.Remove(filepath.Join(d.desktop.team, name)); err != nil {
 		return err
 	}
-	d.say("ben deletes %s", name)
-	if err := d.until("it is gone on anna's machine", func() bool { return !there(filepath.Join(d.anna.team, name)) }); err != nil {
+	d.say("on the desktop %s is deleted", name)
+	if err := d.until("it is gone on the laptop", func() bool { return !there(filepath.Join(d.laptop.team, name)) }); err != nil {
 		return err
 	}
-	d.say("✓ gone on anna's machine after %d ms; the hub keeps its history", time.Since(since).Milliseconds())
+	d.say("✓ gone on the laptop after %d ms; the hub keeps its history", time.Since(since).Milliseconds())
 	return nil
 }
 
 // both writes two texts at the same moment, so that neither agent knows of the other.
-func (d *demo) both(name, anna, ben string) error {
-	for _, m := range []*machine{d.anna, d.ben} {
+func (d *demo) both(name, ofLaptop, ofDesktop string) error {
+	for _, m := range []*machine{d.laptop, d.desktop} {
 		if err := d.settle(m); err != nil {
 			return err
 		}
 	}
-	if err := write(filepath.Join(d.anna.team, name), anna); err != nil {
+	if err := write(filepath.Join(d.laptop.team, name), ofLaptop); err != nil {
 		return err
 	}
-	return write(filepath.Join(d.ben.team, name), ben)
+	return write(filepath.Join(d.desktop.team, name), ofDesktop)
 }
 
 func (d *demo) merge() error {
 	const name = "project_release_freeze.md"
-	base := annaTeam[name]
-	anna := strings.Replace(base, "No releases of the payment service from", "No releases of the payment and refund services from", 1)
-	ben := base + "Ask in #releases before the freeze if in doubt.\n"
-	want := anna + "Ask in #releases before the freeze if in doubt.\n"
-	if err := d.both(name, anna, ben); err != nil {
+	base := laptopTeam[name]
+	ofLaptop := strings.Replace(base, "No releases of the payment service from", "No releases of the payment and refund services from", 1)
+	ofDesktop := base + "Ask in #releases before the freeze if in doubt.\n"
+	want := ofLaptop + "Ask in #releases before the freeze if in doubt.\n"
+	if err := d.both(name, ofLaptop, ofDesktop); err != nil {
 		return err
 	}
-	d.say("at the same moment anna changes the first line of %s and ben adds one at its end", name)
+	d.say("at the same moment the first line of %s is changed on the laptop, and one is added at its end on the desktop", name)
 	if err := d.until("both have the merged text", func() bool {
-		return read(filepath.Join(d.anna.team, name)) == want && read(filepath.Join(d.ben.team, name)) == want
+		return read(filepath.Join(d.laptop.team, name)) == want && read(filepath.Join(d.desktop.team, name)) == want
 	}); err != nil {
 		return err
 	}
@@ -230,17 +230,17 @@ func (d *demo) merge() error {
 
 func (d *demo) conflict() error {
 	const name = "project_结算规则.md"
-	base := annaTeam[name]
-	anna, ben := strings.Replace(base, "17:00", "16:30", 1), strings.Replace(base, "17:00", "18:00", 1)
-	if err := d.both(name, anna, ben); err != nil {
+	base := laptopTeam[name]
+	ofLaptop, ofDesktop := strings.Replace(base, "17:00", "16:30", 1), strings.Replace(base, "17:00", "18:00", 1)
+	if err := d.both(name, ofLaptop, ofDesktop); err != nil {
 		return err
 	}
-	d.say("at the same moment anna writes 16:30 and ben 18:00 into the same line of %s", name)
+	d.say("at the same moment the laptop writes 16:30 and the desktop 18:00 into the same line of %s", name)
 	type entry struct{ ID, Path string }
 	var found entry
 	var loser *machine
 	if err := d.until("one of the agents reports a conflict", func() bool {
-		for _, m := range []*machine{d.anna, d.ben} {
+		for _, m := range []*machine{d.laptop, d.desktop} {
 			out, _, err := d.call("memsync-agent", "conflicts", "list", "--json", "--state-dir", m.state)
 			var all []entry
 			if err == nil && json.Unmarshal([]byte(out), &all) == nil && len(all) == 1 {
@@ -252,12 +252,12 @@ func (d *demo) conflict() error {
 	}); err != nil {
 		return err
 	}
-	winner, lost, won := d.anna, ben, anna
-	if loser == d.anna {
-		winner, lost, won = d.ben, anna, ben
+	winner, lost, won := d.laptop, ofDesktop, ofLaptop
+	if loser == d.laptop {
+		winner, lost, won = d.desktop, ofLaptop, ofDesktop
 	}
 	if err := d.until("both have the hub's text in place", func() bool {
-		return read(filepath.Join(d.anna.team, name)) == won && read(filepath.Join(d.ben.team, name)) == won
+		return read(filepath.Join(d.laptop.team, name)) == won && read(filepath.Join(d.desktop.team, name)) == won
 	}); err != nil {
 		return err
 	}
@@ -272,7 +272,7 @@ func (d *demo) conflict() error {
 	if !strings.Contains(show, lost) || !strings.Contains(show, won) {
 		return fmt.Errorf("%w: both texts in 'conflicts show':\n%s", errNotSeen, show)
 	}
-	d.say("✓ %s was first, so that text is in place; %s's is kept. On %s's machine:", winner.name, loser.name, loser.name)
+	d.say("✓ the %s was first, so that text is in place; the %s's is kept. There:", winner.name, loser.name)
 	d.say("  $ memsync-agent conflicts list")
 	d.quote(list)
 	d.say("  $ memsync-agent conflicts show %s", found.ID)
@@ -286,11 +286,11 @@ func (d *demo) conflict() error {
 		return err
 	}
 	if err := d.until("both have the text that resolves it", func() bool {
-		return read(filepath.Join(d.anna.team, name)) == merged && read(filepath.Join(d.ben.team, name)) == merged
+		return read(filepath.Join(d.laptop.team, name)) == merged && read(filepath.Join(d.desktop.team, name)) == merged
 	}); err != nil {
 		return err
 	}
-	d.say("✓ %s resolves it with a third text (17:30), and both machines have it", loser.name)
+	d.say("✓ the %s resolves it with a third text (17:30), and both machines have it", loser.name)
 	return nil
 }
 
@@ -306,10 +306,10 @@ func (d *demo) secret() error {
 	secret := "ghp_" + "Zk3vQ8mN1xR7" + "tY5wB2cJ9dL4" + "pH6sF0gA8eU1"
 	text := "---\nname: Bank API\ndescription: How to call the bank's test API\ntype: reference\n---\nBase URL: https://test.bank.example\n\nToken: " + secret + "\n"
 	const line = 8
-	if err := write(filepath.Join(d.anna.team, name), text); err != nil {
+	if err := write(filepath.Join(d.laptop.team, name), text); err != nil {
 		return err
 	}
-	d.say("anna writes %s with a token in line %d", name, line)
+	d.say("on the laptop %s is written, with a token in line %d", name, line)
 	type finding struct {
 		Path, Rule string
 		Line       int
@@ -321,7 +321,7 @@ func (d *demo) secret() error {
 	}
 	var raw string
 	if err := d.until("status names file, line and rule", func() bool {
-		out, _, err := d.call("memsync-agent", "status", "--json", "--state-dir", d.anna.state)
+		out, _, err := d.call("memsync-agent", "status", "--json", "--state-dir", d.laptop.state)
 		if err != nil || json.Unmarshal([]byte(out), &status) != nil || len(status.Links) != 1 {
 			return false
 		}
@@ -337,13 +337,13 @@ func (d *demo) secret() error {
 	}); err != nil {
 		return err
 	}
-	human, _, err := d.call("memsync-agent", "status", "--state-dir", d.anna.state)
+	human, _, err := d.call("memsync-agent", "status", "--state-dir", d.laptop.state)
 	if err != nil {
 		return err
 	}
 	d.say("  $ memsync-agent status")
 	d.quote(human)
-	for what, text := range map[string]string{"status": raw + human, "the hub's log": d.hub.log.String(), "anna's log": d.anna.agent.log.String()} {
+	for what, text := range map[string]string{"status": raw + human, "the hub's log": d.hub.log.String(), "the laptop's log": d.laptop.agent.log.String()} {
 		if strings.Contains(text, secret) {
 			return fmt.Errorf("the secret stands in %s", what)
 		}
@@ -352,36 +352,36 @@ func (d *demo) secret() error {
 	if err != nil {
 		return err
 	}
-	if slices.Contains(paths, name) || there(filepath.Join(d.ben.team, name)) {
+	if slices.Contains(paths, name) || there(filepath.Join(d.desktop.team, name)) {
 		return fmt.Errorf("%s has left the machine", name)
 	}
-	d.say("✓ it is neither on the hub nor on ben's machine; the rest goes on")
+	d.say("✓ it is neither on the hub nor on the desktop; the rest goes on")
 	since := time.Now()
 	clean := strings.Replace(text, secret, "see the vault, payments/bank", 1)
-	if err := write(filepath.Join(d.anna.team, name), clean); err != nil {
+	if err := write(filepath.Join(d.laptop.team, name), clean); err != nil {
 		return err
 	}
-	d.say("anna replaces the token by where it is kept")
-	return d.arrives(d.ben, name, clean, since)
+	d.say("on the laptop the token is replaced by where it is kept")
+	return d.arrives(d.desktop, name, clean, since)
 }
 
 func (d *demo) personal() error {
 	const inTeam = "user_misplaced.md"
-	if err := write(filepath.Join(d.anna.team, inTeam), annaPersonal["user_role.md"]); err != nil {
+	if err := write(filepath.Join(d.laptop.team, inTeam), laptopPersonal["user_role.md"]); err != nil {
 		return err
 	}
-	d.say("anna even copies her user memory into team/, by mistake")
+	d.say("on the laptop a user memory is even copied into team/, by mistake")
 	if err := d.until("it is refused", func() bool {
-		out, _, err := d.call("memsync-agent", "status", "--state-dir", d.anna.state)
+		out, _, err := d.call("memsync-agent", "status", "--state-dir", d.laptop.state)
 		return err == nil && strings.Contains(out, inTeam) && strings.Contains(out, "type-user")
 	}); err != nil {
 		return err
 	}
 	d.say("✓ refused: a memory of type user is never shared")
-	if err := os.Remove(filepath.Join(d.anna.team, inTeam)); err != nil {
+	if err := os.Remove(filepath.Join(d.laptop.team, inTeam)); err != nil {
 		return err
 	}
-	for _, m := range []*machine{d.anna, d.ben} {
+	for _, m := range []*machine{d.laptop, d.desktop} {
 		if err := d.settle(m); err != nil {
 			return err
 		}
@@ -395,9 +395,9 @@ func (d *demo) personal() error {
 			return fmt.Errorf("the hub has %s", p)
 		}
 	}
-	for _, p := range append(list(d.ben.memory), list(d.ben.team)...) {
+	for _, p := range append(list(d.desktop.memory), list(d.desktop.team)...) {
 		if p == "user_role.md" || p == inTeam {
-			return fmt.Errorf("ben's machine has %s", p)
+			return fmt.Errorf("the desktop has %s", p)
 		}
 	}
 	// The same search must find what was shared, or it would prove nothing.
@@ -412,11 +412,11 @@ func (d *demo) personal() error {
 	case !shared:
 		return fmt.Errorf("%w: a shared text in the hub's files", errNotSeen)
 	case private:
-		return errors.New("anna's user memory is in the hub's files")
+		return errors.New("the laptop's user memory is in the hub's files")
 	}
 	d.say("✓ the hub lists: %s", strings.Join(paths, "  "))
-	d.say("✓ ben's machine has: %s (his own), and team/", strings.Join(list(d.ben.memory), "  "))
-	d.say("✓ no byte of anna's user memory is in the hub's files")
+	d.say("✓ the desktop has: %s (its own), and team/", strings.Join(list(d.desktop.memory), "  "))
+	d.say("✓ no byte of the laptop's user memory is in the hub's files")
 	return nil
 }
 
@@ -442,12 +442,12 @@ const slow = 3 * time.Second
 func (d *demo) times() error {
 	var took []time.Duration
 	for i := range edits {
-		from, to := d.anna, d.ben
+		from, to := d.laptop, d.desktop
 		if i%2 == 1 {
 			from, to = to, from
 		}
 		name := "reference_dashboards.md"
-		text := annaTeam[name] + fmt.Sprintf("Edit number %d.\n", i+1)
+		text := laptopTeam[name] + fmt.Sprintf("Edit number %d.\n", i+1)
 		if err := write(filepath.Join(from.team, name), text); err != nil {
 			return err
 		}
