@@ -143,7 +143,7 @@ func TestPathExamplesBreakTheirRules(t *testing.T) {
 			rows++
 			_, err := memory.ParsePath(strings.NewReplacer("<NUL>", "\x00").Replace(e[1]))
 			var refused *memory.Error
-			if !errors.As(err, &refused) || len(refused.Violations) != 1 || string(refused.Violations[0].Rule) != m[1] {
+			if !errors.As(err, &refused) || len(refused.Violations) != 1 || refused.Violations[0].Rule != m[1] {
 				t.Errorf("docs/memory-files.md: %s is shown for %s: %v", e[0], m[1], err)
 			}
 		}

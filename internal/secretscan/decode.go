@@ -134,10 +134,7 @@ func run(s string, from, to int) (int, int, string, bool) {
 	if len(body) < minHex {
 		return 0, 0, "", false
 	}
-	digits := body
-	if strings.HasPrefix(digits, "0x") {
-		digits = digits[2:]
-	}
+	digits := strings.TrimPrefix(body, "0x")
 	if len(digits)%2 == 0 && isHex(digits) {
 		if raw, err := hex.DecodeString(digits); err == nil {
 			if text, ok := readable(raw); ok {

@@ -34,8 +34,7 @@ type rule struct {
 type shape int
 
 const (
-	// shapeText: all of the text.
-	shapeText shape = iota
+	_ shape = iota // the zero value: all of the text
 	// shapeToken: a match holds a keyword and no white space but as its first or last character, so the run of
 	// non-space characters around a keyword is enough.
 	shapeToken

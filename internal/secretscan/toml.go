@@ -2,6 +2,7 @@ package secretscan
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"regexp/syntax"
 	"slices"
@@ -82,15 +83,15 @@ func parseRules(policy []byte) ([]*rule, []*allowlist, error) {
 
 // tomlPosition keeps where a TOML error is and what it is, without the excerpt of the text.
 func tomlPosition(err error) error {
-	switch e := err.(type) {
-	case *toml.DecodeError:
-		row, col := e.Position()
-		return fmt.Errorf("line %d, column %d: %s", row, col, e.Error())
-	case *toml.StrictMissingError:
-		if len(e.Errors) > 0 {
-			row, _ := e.Errors[0].Position()
-			return fmt.Errorf("line %d: key %q is not known", row, strings.Join(e.Errors[0].Key(), "."))
-		}
+	var decode *toml.DecodeError
+	var strict *toml.StrictMissingError
+	switch {
+	case errors.As(err, &decode):
+		row, col := decode.Position()
+		return fmt.Errorf("line %d, column %d: %s", row, col, decode.Error())
+	case errors.As(err, &strict) && len(strict.Errors) > 0:
+		row, _ := strict.Errors[0].Position()
+		return fmt.Errorf("line %d: key %q is not known", row, strings.Join(strict.Errors[0].Key(), "."))
 	}
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"hash/crc32"
+	"strconv"
 	"strings"
 )
 
@@ -135,9 +136,7 @@ func (g *generator) make(kind string) string {
 	case "b64key":
 		return g.mixed(b64Dig, 43) + "="
 	case "hex16", "hex32", "hex40", "hex64":
-		var n int
-		fmt.Sscanf(kind, "hex%d", &n)
-		return g.from(hexDig, n)
+		return g.from(hexDig, number(strings.TrimPrefix(kind, "hex")))
 	case "sha1":
 		return g.from(hexDig, 40)
 	case "sha12":
@@ -147,9 +146,7 @@ func (g *generator) make(kind string) string {
 	case "md5":
 		return g.from(hexDig, 32)
 	case "b64_64", "b64_48", "b64_32":
-		var n int
-		fmt.Sscanf(kind, "b64_%d", &n)
-		return g.mixed(b64Dig, n)
+		return g.mixed(b64Dig, number(strings.TrimPrefix(kind, "b64_")))
 	case "shortid":
 		return g.mixed(alnum, 8)
 	case "docid":
@@ -178,4 +175,13 @@ func base62(n uint32) string {
 		n /= 62
 	}
 	return string(b)
+}
+
+// number reads the length in the name of a kind.
+func number(s string) int {
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		panic("kind of value: " + err.Error())
+	}
+	return n
 }

@@ -96,7 +96,7 @@ func openStore(opts Options) (_ *Store, err error) {
 	s := &Store{dir: opts.Dir, lock: lock, readers: make(chan *conn, opts.Readers)}
 	defer func() {
 		if err != nil {
-			s.closeFiles()
+			_ = s.closeFiles() // what went wrong first is what to tell
 		}
 	}()
 	file := filepath.Join(opts.Dir, FileName)

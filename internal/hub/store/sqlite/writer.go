@@ -84,7 +84,6 @@ func (w *writer) run() {
 	batch := make([]*request, 0, maxBatch)
 	for {
 		first := next
-		next = nil
 		if first == nil {
 			var ok bool
 			if first, ok = <-w.queue; !ok {
