@@ -34,6 +34,7 @@ type grammar struct {
 	Check     checkCmd     `cmd:"" help:"Judge files as the guard would; no network. Exit 3: something is refused."`
 	Doctor    doctorCmd    `cmd:"" help:"Look for what stands in the way."`
 	Login     loginCmd     `cmd:"" help:"Store a token for a hub; it is read from standard input."`
+	Join      joinCmd      `cmd:"" help:"Take part in a project with a code of 'memsvc invite': token and link in one step."`
 	Link      linkCmd      `cmd:"" help:"Tie a directory to a project."`
 	Unlink    unlinkCmd    `cmd:"" help:"Untie a directory; its files stay."`
 	Links     linksCmd     `cmd:"" help:"List the links."`

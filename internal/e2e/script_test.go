@@ -17,7 +17,7 @@ import (
 
 // TestScripts plays the commands as a person types them. Each script has a hub of its
 // own: $HUB is its address, $TOKEN a writer's token file of team acme, $READER a
-// reader's of acme/pay.
+// reader's of acme/pay, $ADMIN the hub's admin's.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"),
@@ -26,6 +26,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("HUB", h.GRPCAddr)
 			e.Setenv("TOKEN", h.TokenFile("acme", "", "writer"))
 			e.Setenv("READER", h.TokenFile("acme", "pay", "reader"))
+			e.Setenv("ADMIN", h.TokenFile("", "", "admin"))
 			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
 			e.Setenv("XDG_STATE_HOME", filepath.Join(e.WorkDir, "home", "state"))
 			return nil
