@@ -26,6 +26,10 @@ func TestHubAway(t *testing.T) {
 	a, b := ms[0], ms[1]
 	forty(a, b)
 	h.Stop()
+	// Also a machine where nothing is edited knows that it may miss something.
+	b.eventually("says that the hub is away", func(s agent.LinkStatus) bool {
+		return s.Phase == agent.PhaseOffline && !s.InStep && s.LastError != nil && strings.Contains(s.LastError.Message, "cannot be reached")
+	})
 	a.write("project_00.md", note("0", "offline at A"))
 	b.write("project_01.md", note("1", "offline at B"))
 	a.remove("project_02.md")

@@ -105,6 +105,88 @@ func TestMergeAndConflict(t *testing.T) {
 	}
 }
 
+// TestRefusedMergeStaysOpen resolves a conflict with a text that the guard refuses: it
+// is told with line and rule, and nothing is decided.
+func TestRefusedMergeStaysOpen(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.machine("a"), w.machine("b")
+	a.save("project_y.md", "of a\n")
+	b.save("project_y.md", "of b\n")
+	w.settle(a, b)
+	var refused *syncer.RefusedError
+	err := b.s.Resolve(t.Context(), "project_y.md", syncer.TakeMerged, []byte("both\n"+synctest.Secret+"\n"))
+	if !errors.As(err, &refused) || !strings.Contains(err.Error(), "project_y.md:2: ") || strings.Contains(err.Error(), synctest.Secret) {
+		t.Errorf("a merged text with a secret: %v", err)
+	}
+	b.want(files{"project_y.md": "of a\n"})
+	if x, err := b.s.Conflict(t.Context(), "project_y.md"); err != nil || string(x.Ours) != "of b\n" {
+		t.Errorf("the conflict: %q, %v", x.Ours, err)
+	}
+	if all := textsOf(b); slices.ContainsFunc(all, func(s string) bool { return strings.Contains(s, synctest.Secret) }) {
+		t.Error("the state keeps the secret")
+	}
+}
+
+// TestTrashCanBeHadBack restores a text that another machine deleted; what stands there
+// by then goes to the trash in its turn.
+func TestTrashCanBeHadBack(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.machine("a"), w.machine("b")
+	a.save("project_y.md", "one\n")
+	a.save("project_x.md", "x\n")
+	w.settle(a, b)
+	b.Delete("project_y.md")
+	w.settle(b, a)
+	all, err := a.s.Trash(t.Context())
+	if err != nil || len(all) != 1 || all[0].Path != "project_y.md" {
+		t.Fatalf("trash %+v, %v", all, err)
+	}
+	if _, text, err := a.s.TrashText(t.Context(), all[0].ID); err != nil || string(text) != "one\n" {
+		t.Errorf("the text: %q, %v", text, err)
+	}
+	a.save("project_y.md", "two\n") // written meanwhile
+	if got, err := a.s.RestoreTrash(t.Context(), all[0].ID); err != nil || got.Path != "project_y.md" {
+		t.Errorf("restore: %+v, %v", got, err)
+	}
+	w.settle(a, b)
+	b.want(files{"project_x.md": "x\n", "project_y.md": "one\n"})
+	if !slices.Contains(textsOf(a), "two\n") {
+		t.Error("the text that stood there is gone")
+	}
+	if _, err := a.s.RestoreTrash(t.Context(), "nothing"); !errors.Is(err, syncer.ErrNotInTrash) {
+		t.Errorf("an unknown id: %v", err)
+	}
+}
+
+// TestWarningsFollowTheFiles: a warning is about a file that is shared now.
+func TestWarningsFollowTheFiles(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.machine("a"), w.machine("b")
+	warned := func(m *machine) string {
+		var out []string
+		for _, v := range m.s.Status().Warnings {
+			out = append(out, v.Path+" "+v.Rule)
+		}
+		return strings.Join(out, ", ")
+	}
+	a.save("foo.md", "no type\n")
+	w.settle(a, b)
+	if warned(a) != "foo.md type-missing" || warned(b) != "foo.md type-missing" {
+		t.Errorf("a %q, b %q", warned(a), warned(b))
+	}
+	b.Delete("foo.md")
+	b.save("bar.md", "no type\n")
+	w.settle(b, a)
+	if warned(a) != "bar.md type-missing" || warned(b) != "bar.md type-missing" {
+		t.Errorf("renamed: a %q, b %q", warned(a), warned(b))
+	}
+	a.save("bar.md", "---\ntype: project\n---\nno type\n")
+	w.settle(a, b)
+	if warned(a)+warned(b) != "" {
+		t.Errorf("mended: a %q, b %q", warned(a), warned(b))
+	}
+}
+
 func TestResolveOursAndTheirs(t *testing.T) {
 	for _, how := range []syncer.Resolution{syncer.TakeOurs, syncer.TakeTheirs} {
 		w := newWorld(t)

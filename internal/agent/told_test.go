@@ -1,0 +1,64 @@
+package agent
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/memsvc/memsvc/internal/agent/syncer"
+	"github.com/memsvc/memsvc/internal/memory"
+)
+
+// TestLogTellsEachTroubleOnce plays what can wait for a person: one warning when it
+// comes, one line when it is over, nothing in between, and never what a message quotes.
+func TestLogTellsEachTroubleOnce(t *testing.T) {
+	held := func(path string, line int, rule string) syncer.Held {
+		return syncer.Held{Path: memory.Path(path), By: syncer.HeldByGuard, Violations: []memory.Violation{{Path: path, Line: line, Rule: rule, Message: "quoted text"}}}
+	}
+	x := syncer.Conflict{ID: "c1", Path: "z.md", HubRevision: 4}
+	halt := &syncer.Halt{Reason: "all 2 files are gone", Missing: []memory.Path{"a.md", "b.md"}, Of: 2}
+	accepted := *halt
+	accepted.Accepted = true
+	var log bytes.Buffer
+	logger := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}}))
+	var told told
+	for i, step := range []struct {
+		st   syncer.Status
+		want string
+	}{
+		{syncer.Status{}, ""},
+		{syncer.Status{Refused: []syncer.Held{held("x.md", 8, "github-pat")}},
+			`level=WARN msg="refused; it stays on this machine" path=x.md line=8 rule=github-pat`},
+		{syncer.Status{Refused: []syncer.Held{held("x.md", 8, "github-pat")}}, ""},
+		{syncer.Status{Refused: []syncer.Held{held("x.md", 9, "github-pat"), {Path: "y.md", By: syncer.HeldByDisk}}},
+			`level=WARN msg="refused; it stays on this machine" path=x.md line=9 rule=github-pat
+level=WARN msg="refused; it stays on this machine" path=y.md line=0 rule=disk`},
+		{syncer.Status{Refused: []syncer.Held{{Path: "y.md", By: syncer.HeldByDisk}}}, `level=INFO msg="refused no more" path=x.md`},
+		{syncer.Status{Conflicts: []syncer.Conflict{x}}, `level=INFO msg="refused no more" path=y.md
+level=WARN msg="conflict; both texts are kept" id=c1 path=z.md hub_revision=4`},
+		{syncer.Status{Conflicts: []syncer.Conflict{x}}, ""},
+		{syncer.Status{}, `level=INFO msg="conflict resolved" id=c1 path=z.md`},
+		{syncer.Status{Phase: syncer.PhaseHalted, Halt: halt},
+			`level=WARN msg="halted; nothing is sent or deleted until somebody decides" reason="all 2 files are gone" missing=2 of=2`},
+		{syncer.Status{Phase: syncer.PhaseHalted, Halt: halt}, ""},
+		{syncer.Status{Halt: &accepted}, `level=INFO msg="goes on after the halt"`},
+		{syncer.Status{Phase: syncer.PhaseNoRoot, RootDetail: "/d/team is not there"},
+			`level=WARN msg="the directory cannot be used; nothing is done until it can" detail="/d/team is not there"`},
+		{syncer.Status{Phase: syncer.PhaseNoRoot, RootDetail: "/d/team is not there"}, ""},
+		{syncer.Status{Phase: syncer.PhaseInSync}, `level=INFO msg="the directory is back"`},
+	} {
+		log.Reset()
+		told.changes(logger, step.st)
+		if d := cmp.Diff(step.want, strings.TrimSpace(log.String())); d != "" {
+			t.Errorf("step %d (-want +got):\n%s", i, d)
+		}
+	}
+}
