@@ -81,11 +81,7 @@ func (c *command) trashLinks(f selectFlags) ([]Link, error) {
 		l, err := c.choose(f)
 		return []Link{l}, err
 	}
-	links, err := c.known(f.linkFlags)
-	if err == nil && len(links) == 0 {
-		err = usage("no link is known in %s", string(c.state))
-	}
-	return links, err
+	return c.known(f.linkFlags)
 }
 
 type trashListCmd struct {

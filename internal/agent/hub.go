@@ -196,7 +196,7 @@ func (h *hub) turned(ev client.Event) {
 		if !client.IsPassing(ev.Err) {
 			again = "when the token's file changes, and every 5 minutes"
 		}
-		h.log.Warn("not connected", "error", ev.Err, "trying again", again)
+		h.log.Warn("not connected", "error", ev.Err, "retry", again)
 	}
 	teams := map[memory.Team]bool{}
 	for _, r := range h.attached() {

@@ -223,7 +223,7 @@ func todo(s LinkStatus) string {
 	case s.Halt != nil:
 		return "look at the directory; if the files were deleted on purpose run 'memsync-agent resume --accept-deletes', else 'memsync-agent resume --restore' brings them back"
 	case s.Phase == Phase(syncer.PhaseNoRoot):
-		return "bring the directory back (mount it, or undo what moved it); nothing is deleted on the hub meanwhile"
+		return "put right what is said of the directory (mount it, or undo what moved it); nothing is deleted on the hub meanwhile"
 	case s.Phase == PhaseStopped && s.LastError != nil:
 		return "put right what the error says; the agent notices a new token by itself, and tries again every 5 minutes"
 	case len(s.Conflicts) > 0:
