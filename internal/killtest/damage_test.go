@@ -21,7 +21,8 @@ var damages = map[string]struct {
 }{
 	"cut":     {do: func(t *testing.T, j string) { cut(t, j, 7) }, silly: true},
 	"half":    {do: func(t *testing.T, j string) { cut(t, j, size(t, j)/2) }, silly: true},
-	"garbage": {do: func(t *testing.T, j string) { overwrite(t, j, size(t, j)/3, 200) }},
+	// In what was promised for certain: the last records may be ones that nobody was told of.
+	"garbage": {do: func(t *testing.T, j string) { overwrite(t, j, 40, 200) }},
 	"header":  {do: func(t *testing.T, j string) { overwrite(t, j, 0, 16) }},
 	"empty":   {do: func(t *testing.T, j string) { cut(t, j, size(t, j)) }},
 	"gone":    {do: func(t *testing.T, j string) { must(t, os.RemoveAll(filepath.Dir(j))) }, silly: true},
