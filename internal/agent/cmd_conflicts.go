@@ -21,6 +21,7 @@ type conflictsCmd struct {
 
 type conflictsListCmd struct {
 	selectFlags
+	All  bool `cmdline:"" help:"List what the hub keeps instead, of all machines; any writer may resolve those."`
 	JSON bool `name:"json" help:"Print JSON; see docs/cli.md."`
 }
 
@@ -33,6 +34,9 @@ type conflictListEntry struct {
 
 // Run lists the open conflicts of all links, or of the one that is named.
 func (x *conflictsListCmd) Run(c *command) error {
+	if x.All {
+		return c.listKept(x.selectFlags, x.JSON)
+	}
 	st, err := (&statusCmd{}).read(c)
 	if err != nil {
 		return err
@@ -101,6 +105,11 @@ func (p textsParams) do(ctx context.Context, s *syncer.Syncer) (conflictTexts, e
 
 // Run shows both texts of a conflict and where they differ.
 func (x *conflictsShowCmd) Run(c *command) error {
+	if k, ok, err := c.keptElsewhere(x.selectFlags, x.ID); err != nil {
+		return err
+	} else if ok {
+		return k.show(c, x.JSON)
+	}
 	l, err := c.linkOfConflict(x.selectFlags, x.ID)
 	if err != nil {
 		return err
@@ -116,14 +125,19 @@ func (x *conflictsShowCmd) Run(c *command) error {
 	if x.JSON {
 		return printJSON(c.Stdout, t)
 	}
-	fmt.Fprintf(c.Stdout, "conflict %s at %s\n\nours (this machine):\n%s\n", t.ID, t.Path, closed(t.Ours))
+	t.print(c, "ours (this machine)")
+	return nil
+}
+
+// print shows both texts and where they differ; whose names the first.
+func (t conflictTexts) print(c *command, whose string) {
+	fmt.Fprintf(c.Stdout, "conflict %s at %s\n\n%s:\n%s\n", t.ID, t.Path, whose, closed(t.Ours))
 	if t.Deleted {
 		fmt.Fprintf(c.Stdout, "theirs: deleted on the hub\n")
-		return nil
+		return
 	}
 	fmt.Fprintf(c.Stdout, "theirs (revision %d, in place now):\n%s\n", t.HubRevision, closed(t.Theirs))
 	unified(c.Stdout, t.Path, "theirs", "ours", []byte(t.Theirs), []byte(t.Ours), true, true)
-	return nil
 }
 
 // closed ends a text with a line break.
@@ -172,6 +186,11 @@ func (x *conflictsResolveCmd) Run(c *command) error {
 		if p.Merged, err = readMerged(c, x.Merged); err != nil {
 			return err
 		}
+	}
+	if k, ok, err := c.keptElsewhere(x.selectFlags, x.ID); err != nil {
+		return err
+	} else if ok {
+		return k.resolve(c, p)
 	}
 	l, err := c.linkOfConflict(x.selectFlags, x.ID)
 	if err != nil {

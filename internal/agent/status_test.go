@@ -74,6 +74,7 @@ func TestStatusShapes(t *testing.T) {
 	base := "base\n"
 	for _, v := range []any{
 		[]conflictListEntry{{Link: "acme/pay", Dir: "/d/team", ConflictEntry: s.Links[0].Conflicts[0]}},
+		[]keptConflictEntry{{Link: "acme/pay", ID: "00ff", Path: "x.md", Principal: "token:laptop", Machine: "m", Since: noon}},
 		conflictTexts{ConflictEntry: s.Links[0].Conflicts[0], Ours: "ours\n", Theirs: "theirs\n", Base: &base},
 		conflictTexts{ConflictEntry: s.Links[0].Conflicts[1], Ours: "ours\n"},
 		[]commitEntry{entryOf(memory.Commit{
