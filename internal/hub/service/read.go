@@ -133,6 +133,9 @@ func (s *Service) BatchGet(ctx context.Context, c Call, key memory.ProjectKey, p
 		return Batch{}, hide(key, err)
 	}
 	out := Batch{Head: info.Head}
+	if at == 0 || at == info.Head.Revision {
+		return s.batchNow(ctx, key, paths, out)
+	}
 	var bytes int64
 	for i, path := range paths {
 		m, err := s.Backend.Get(ctx, key, path, at)
@@ -147,6 +150,40 @@ func (s *Service) BatchGet(ctx context.Context, c Call, key memory.ProjectKey, p
 			break
 		}
 		out.Memories = append(out.Memories, m)
+	}
+	return out, nil
+}
+
+// batchNow fills out with what is at paths now. They are read together: a first
+// upload is a few large commits, and each is opened once and not once a path.
+func (s *Service) batchNow(ctx context.Context, key memory.ProjectKey, paths []memory.Path, out Batch) (Batch, error) {
+	found, err := s.Backend.List(ctx, key, store.ListOptions{Paths: paths})
+	if err != nil {
+		return Batch{}, hide(key, err)
+	}
+	living := make(map[memory.Path]memory.Memory, len(found))
+	for _, m := range found {
+		living[m.Path] = m
+	}
+	var bytes int64
+	want := paths
+	for i, path := range paths {
+		if bytes += living[path].Size; bytes > maxAnswerBytes && i > 0 {
+			want, out.Remaining = paths[:i], paths[i:]
+			break
+		}
+	}
+	if found, err = s.Backend.List(ctx, key, store.ListOptions{Paths: want, Content: true}); err != nil {
+		return Batch{}, hide(key, err)
+	}
+	clear(living)
+	for _, m := range found {
+		living[m.Path] = m
+	}
+	for _, path := range want {
+		if m, ok := living[path]; ok {
+			out.Memories = append(out.Memories, m)
+		}
 	}
 	return out, nil
 }

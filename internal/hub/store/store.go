@@ -98,11 +98,12 @@ type ProjectInfo struct {
 
 // ListOptions narrows List.
 type ListOptions struct {
-	After        memory.Path // exclusive; page from here
-	Limit        int         // 0 = all
-	Content      bool        // fill Memory.Content
-	Deleted      bool        // tombstones too
-	EarlierETags bool        // fill Memory.EarlierETags, newest first, at most 100
+	Paths        []memory.Path // only these, where they exist; nil = all
+	After        memory.Path   // exclusive; page from here
+	Limit        int           // 0 = all
+	Content      bool          // fill Memory.Content
+	Deleted      bool          // tombstones too
+	EarlierETags bool          // fill Memory.EarlierETags, newest first, at most 100
 	ChangedAfter memory.Revision
 }
 

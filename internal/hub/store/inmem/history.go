@@ -36,9 +36,13 @@ func (s *Store) List(ctx context.Context, key memory.ProjectKey, opts store.List
 		earlier = p.earlier()
 	}
 	var out []memory.Memory
-	for _, path := range slices.Sorted(maps.Keys(p.entries)) {
-		e := p.entries[path]
-		if path <= opts.After || e.Revision <= opts.ChangedAfter || !e.Living() && !opts.Deleted {
+	sorted := slices.Sorted(maps.Keys(p.entries))
+	if opts.Paths != nil {
+		sorted = slices.Compact(slices.Sorted(slices.Values(opts.Paths)))
+	}
+	for _, path := range sorted {
+		e, known := p.entries[path]
+		if !known || path <= opts.After || e.Revision <= opts.ChangedAfter || !e.Living() && !opts.Deleted {
 			continue
 		}
 		m, _ := p.version(path, e.Revision, opts.Content)

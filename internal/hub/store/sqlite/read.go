@@ -81,9 +81,20 @@ func pick(p *project, opts store.ListOptions) ([]listed, error) {
 		return nil, errGone(p)
 	}
 	var out []listed
-	for path, h := range p.entries {
+	consider := func(path memory.Path, h head) {
 		if path > opts.After && h.rev > opts.ChangedAfter && (opts.Deleted || !h.deleted) {
 			out = append(out, listed{path, h})
+		}
+	}
+	if opts.Paths == nil {
+		for path, h := range p.entries {
+			consider(path, h)
+		}
+	} else {
+		for _, path := range slices.Compact(slices.Sorted(slices.Values(opts.Paths))) {
+			if h, known := p.entries[path]; known {
+				consider(path, h)
+			}
 		}
 	}
 	slices.SortFunc(out, func(a, b listed) int {

@@ -17,6 +17,7 @@ func readPromises() []promise {
 		{"ListInPathOrder", listInPathOrder},
 		{"ListPages", listPages},
 		{"ListOptions", listOptions},
+		{"ListOfPaths", listOfPaths},
 		{"ListEarlierETags", listEarlierETags},
 		{"EarlierETagsAreBounded", earlierBounded},
 		{"GetAtRevision", getAtRevision},
@@ -65,6 +66,18 @@ func listInPathOrder(_ *testing.T, e *env) {
 		e.commit(put(p, p))
 	}
 	e.equal("order", paths(e.list(store.ListOptions{})), []memory.Path{"Z.md", "a-b.md", "a.md", "a/z.md", "b.md", "项目.md"})
+}
+
+func listOfPaths(_ *testing.T, e *env) {
+	e.commit(put("a.md", "one"), put("b.md", "two"), put("c.md", "three"))
+	e.commit(put("d.md", "four"), del("c.md"))
+	asked := []memory.Path{"d.md", "never.md", "c.md", "a.md", "d.md"}
+	got := e.list(store.ListOptions{Paths: asked, Content: true})
+	e.equal("living ones, once each, in path order", paths(got), []memory.Path{"a.md", "d.md"})
+	e.equal("text", string(got[0].Content)+" "+string(got[1].Content), "one four")
+	e.equal("tombstones on request", paths(e.list(store.ListOptions{Paths: asked, Deleted: true})), []memory.Path{"a.md", "c.md", "d.md"})
+	e.equal("after a path", paths(e.list(store.ListOptions{Paths: asked, After: "a.md"})), []memory.Path{"d.md"})
+	e.equal("none asked for", paths(e.list(store.ListOptions{Paths: []memory.Path{}})), []memory.Path(nil))
 }
 
 func listPages(_ *testing.T, e *env) {
