@@ -58,7 +58,7 @@ func (x *joinCmd) Run(c *command) error {
 	}
 	made, err := x.store(c, v, l, stored)
 	if err != nil {
-		return fmt.Errorf("join %s: %w; nothing was changed", l.Name(), err)
+		return fmt.Errorf("join %s: %w", l.Name(), err)
 	}
 	if made {
 		fmt.Fprintf(c.Stdout, "made %s\n", l.Dir)
@@ -148,9 +148,18 @@ func (x *joinCmd) askHub(c *command, v client.Invite, l Link) error {
 // them up; all of it or nothing.
 func (x *joinCmd) store(c *command, v client.Invite, l Link, links []Link) (made bool, err error) {
 	var u undo
+	told := false
 	defer func() {
-		if err != nil {
-			err = errors.Join(err, u.run())
+		if err == nil {
+			return
+		}
+		if back := u.run(); back != nil {
+			err = fmt.Errorf("%w; and not all of it could be taken back: %w", err, back)
+		} else {
+			err = fmt.Errorf("%w; nothing was changed", err)
+		}
+		if told {
+			_ = c.tellDaemon() // it may have begun; what it says is known
 		}
 	}()
 	if made, err = c.state.prepareDir(l); err != nil {
@@ -181,10 +190,20 @@ func (x *joinCmd) store(c *command, v client.Invite, l Link, links []Link) (made
 	if err := c.state.storeLinks(links); err != nil {
 		return false, err
 	}
+	told = true
 	if err := c.tellDaemon(); err != nil {
-		return false, fmt.Errorf("the running daemon does not take the link: %w", err)
+		if !c.served(l) {
+			return false, fmt.Errorf("the running daemon does not take the link: %w", err)
+		}
+		fmt.Fprintf(c.Stderr, "memsync-agent: warning: the running daemon took this link, but not all: %s\n", oneLine(err))
 	}
 	return made, nil
+}
+
+// served reports whether the running daemon serves a link.
+func (c *command) served(l Link) bool {
+	st, err := c.askStatus()
+	return err == nil && slices.ContainsFunc(st.Links, func(s LinkStatus) bool { return s.ID == l.ID() })
 }
 
 // undo is how to take back what was done, last first.

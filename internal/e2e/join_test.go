@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/json"
 	"encoding/pem"
 	"io/fs"
 	bigint "math/big"
@@ -16,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/memsvc/memsvc/internal/agent"
 	"github.com/memsvc/memsvc/internal/client"
 	"github.com/memsvc/memsvc/internal/hub"
 	"github.com/memsvc/memsvc/internal/hubtest"
@@ -133,10 +135,20 @@ func TestJoinWhileRunning(t *testing.T) {
 	if out, err := agentWith(code, "join", "-", "--dir", dir, "--state-dir", a.state); err != nil {
 		t.Fatalf("join: %v\n%s", err, out)
 	}
+	// Another link that has become bad is no reason not to join.
+	spoilt := filepath.Join(t.TempDir(), "team")
+	command(t, "memsync-agent", "unlink", "web", "--state-dir", a.state)
+	links, err := json.Marshal([]agent.Link{{Hub: h.GRPCAddr, TokenFile: a.link.TokenFile, Team: "acme", Project: "bad", Dir: spoilt}})
+	must(t, err)
+	must(t, os.MkdirAll(filepath.Join(spoilt, "team"), 0o755))
+	must(t, os.WriteFile(filepath.Join(a.state, "links.json"), links, 0o600))
+	if out, err := agentWith(code, "join", "-", "--dir", dir, "--state-dir", a.state); err != nil || !strings.Contains(out, "warning: the running daemon took this link, but not all") {
+		t.Fatalf("join: %v\n%s", err, out)
+	}
 	must(t, os.WriteFile(filepath.Join(dir, "y.md"), []byte("y\n"), 0o600))
-	hubtest.Eventually(t, patience, "the new link is in step", func() bool {
-		out, err := agentWith("", "status", "--wait", "--state-dir", a.state)
-		return err == nil && strings.Contains(out, "acme/web")
+	hubtest.Eventually(t, patience, "the file is on the hub", func() bool {
+		_, err := agentWith("", "show", "y.md", "--link", "acme/web", "--state-dir", a.state)
+		return err == nil
 	})
 }
 
