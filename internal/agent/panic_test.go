@@ -44,7 +44,7 @@ func TestPanicIsOneLinksTrouble(t *testing.T) {
 	}
 	r := &runner{log: slog.New(slog.NewTextHandler(&log, nil)), build: build, s: build(), lock: newRootLock(t.TempDir()), now: time.Now}
 	defer r.lock.release()
-	_, err := r.protected(t.Context())
+	_, err := r.protected(t.Context(), false)
 	if err == nil || syncer.Classify(err) != syncer.Transient {
 		t.Errorf("a panic gives %v, want an error that is tried again", err)
 	}
@@ -55,7 +55,7 @@ func TestPanicIsOneLinksTrouble(t *testing.T) {
 		t.Errorf("the log must hold the stack and nothing of the value:\n%s", s)
 	}
 	b.armed = false
-	if _, err := r.protected(t.Context()); err == nil || !strings.Contains(err.Error(), "scanned") {
+	if _, err := r.protected(t.Context(), false); err == nil || !strings.Contains(err.Error(), "scanned") {
 		t.Errorf("the cycle after the panic: %v", err)
 	}
 }

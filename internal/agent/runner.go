@@ -182,7 +182,7 @@ func (r *runner) step(ctx context.Context, why wakeReason, timed bool) (next tim
 			return left, false
 		}
 	}
-	return r.cycle(ctx), true
+	return r.cycle(ctx, why == wakeRemote && !timed && r.lastError() == nil), true
 }
 
 // hasNews reports whether the stream knows more than the syncer has applied.
@@ -204,15 +204,16 @@ func (r *runner) problemTime() time.Time {
 	return r.problemT
 }
 
-// cycle runs one cycle and returns when to run the next one by itself.
-func (r *runner) cycle(ctx context.Context) time.Duration {
+// cycle runs one cycle and returns when to run the next one by itself. With news, only
+// the hub is known to have moved.
+func (r *runner) cycle(ctx context.Context, news bool) time.Duration {
 	r.lastTok = tokenStateOf(r.token)
 	began := r.now()
 	r.mu.Lock()
 	r.begun++
 	number := r.begun
 	r.mu.Unlock()
-	res, err := r.protected(ctx)
+	res, err := r.protected(ctx, news)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return 0
 	}
@@ -224,7 +225,7 @@ func (r *runner) cycle(ctx context.Context) time.Duration {
 		r.created = true
 		if err = createProject(ctx, r.hub.c, r.link); err == nil {
 			r.log.Info("project made on the hub, or there by now")
-			res, err = r.protected(ctx)
+			res, err = r.protected(ctx, false)
 		}
 	}
 	st := r.syncer().Status()
@@ -343,7 +344,7 @@ func backoff(lo, hi time.Duration, n int) time.Duration {
 
 // protected runs one cycle of the syncer. A panic becomes an error, and the syncer,
 // of whose memory nothing is known then, is made anew from what is on disk.
-func (r *runner) protected(ctx context.Context) (res syncer.Result, err error) {
+func (r *runner) protected(ctx context.Context, news bool) (res syncer.Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			r.log.Error("a cycle panicked; the link starts over from its state on disk", "panic", fmt.Sprintf("%T", p), "stack", string(debug.Stack()))
@@ -364,6 +365,9 @@ func (r *runner) protected(ctx context.Context) (res syncer.Result, err error) {
 		context.AfterFunc(cctx, func() { t.Stop() })
 	})
 	defer stop()
+	if news {
+		return r.syncer().Follow(cctx)
+	}
 	return r.syncer().Cycle(cctx)
 }
 

@@ -96,9 +96,14 @@ func TestWrittenWithoutPause(t *testing.T) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	var written []time.Time // written[i] is when number i was written
-	worst := time.Duration(0)
+	// What starves the agents starves this loop, too: a machine under other load must not
+	// fail the test.
+	worst, starved := time.Duration(0), time.Duration(0)
 	for start := time.Now(); time.Since(start) < span; {
 		<-tick.C
+		if n := len(written); n > 0 {
+			starved = max(starved, time.Since(written[n-1])-every)
+		}
 		written = append(written, time.Now())
 		a.write("project_x.md", fmt.Sprintf("%d\n", len(written)-1))
 		var seen int
@@ -108,8 +113,8 @@ func TestWrittenWithoutPause(t *testing.T) {
 		}
 	}
 	t.Logf("%d writes, at most %v behind", len(written), worst)
-	if worst > behind {
-		t.Errorf("the other machine was %v behind, want at most %v", worst, behind)
+	if worst > behind+4*starved {
+		t.Errorf("the other machine was %v behind, want at most %v, and the test itself was held up for at most %v", worst, behind, starved)
 	}
 	b.has("project_x.md", fmt.Sprintf("%d\n", len(written)-1))
 }

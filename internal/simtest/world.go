@@ -179,8 +179,12 @@ func (m *machine) cycle() (r syncer.Result) {
 			m.start()
 		}
 	}()
-	r, err := m.s.Cycle(context.Background())
-	w.tracef("%s: cycle %s pulled %d pushed %d deleted %d pending %d: %v", m.name, r.Phase, r.Pulled, r.Pushed, r.Deleted, r.Pending, err)
+	run, how := m.s.Cycle, "cycle"
+	if w.chance(40) { // as when the hub's news is all that is known
+		run, how = m.s.Follow, "follow"
+	}
+	r, err := run(context.Background())
+	w.tracef("%s: "+how+" %s pulled %d pushed %d deleted %d pending %d: %v", m.name, r.Phase, r.Pulled, r.Pushed, r.Deleted, r.Pending, err)
 	var e *memory.Error
 	if err != nil && !errors.Is(err, errNetwork) && (!errors.As(err, &e) || e.Reason != memory.ReasonEpochChanged) {
 		w.breakLaw("%s: a cycle failed for no reason: %v", m.name, err)

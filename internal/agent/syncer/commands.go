@@ -155,6 +155,7 @@ func (s *Syncer) Resolve(ctx context.Context, idOrPath string, how Resolution, m
 
 // replace writes text as an edit of this machine. What it replaces is in the trash first.
 func (s *Syncer) replace(ctx context.Context, p memory.Path, text []byte, why string) error {
+	s.seen = nil
 	current, err := s.ports.Local.Read(ctx, p)
 	expect := memory.ETag("")
 	switch {

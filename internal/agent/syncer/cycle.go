@@ -26,8 +26,9 @@ type Result struct {
 
 // cycle is one run of Cycle.
 type cycle struct {
-	s   *Syncer
-	now time.Time
+	s      *Syncer
+	now    time.Time
+	follow bool // believe what the last cycle saw of the disk
 
 	snap   Snapshot
 	local  reconcile.Tree // as scanned, and then as written
@@ -70,12 +71,22 @@ type cycle struct {
 // Cycle brings both sides as far into step as it can and returns what it did. A
 // cycle that was stopped anywhere, by a crash too, is made good by the next one. The
 // error is the first trouble (see Classify); what did not depend on it was done.
-func (s *Syncer) Cycle(ctx context.Context) (Result, error) {
+func (s *Syncer) Cycle(ctx context.Context) (Result, error) { return s.cycle(ctx, false) }
+
+// Follow is Cycle for when the hub moved and nothing is known of the disk. If the last
+// cycle left everything in step, and a glance shows that the same files are there (see
+// Glancer), then what that cycle saw of their texts is believed: a file is looked at
+// once more right before it is replaced or removed, so whoever edited one meanwhile is
+// noticed then, or by the next Cycle. Files that came or went are not taken on trust,
+// since a directory that was emptied must be seen before anything is written into it.
+func (s *Syncer) Follow(ctx context.Context) (Result, error) { return s.cycle(ctx, true) }
+
+func (s *Syncer) cycle(ctx context.Context, follow bool) (Result, error) {
 	s.run.Lock()
 	defer s.run.Unlock()
 	s.publish(func(st *Status) { st.Phase = PhaseSyncing })
 	c := &cycle{
-		s: s, now: s.ports.Clock(),
+		s: s, now: s.ports.Clock(), follow: follow,
 		touched: map[memory.Path]memory.Revision{},
 		passed:  map[memory.Path]map[memory.ETag]memory.Revision{},
 		told:    map[memory.Path]map[memory.Revision]memory.ETag{},
@@ -244,6 +255,29 @@ func (c *cycle) later(after time.Duration) {
 	}
 }
 
+// remember keeps what is known of the disk for Follow, after a cycle that left nothing
+// open: then baseline, disk and hub are equal, so that the next plan is about what the
+// hub tells and about nothing else.
+func (c *cycle) remember() {
+	if c.result.Phase != PhaseInSync || len(c.snap.Refused)+len(c.snap.Unreadable)+len(c.held) > 0 {
+		return
+	}
+	snap := c.snap
+	for p, f := range snap.Files {
+		if e := c.local[p]; e == "" {
+			delete(snap.Files, p)
+		} else if e != f.ETag {
+			snap.Files[p] = LocalFile{ETag: e}
+		}
+	}
+	for p, e := range c.local {
+		if _, known := snap.Files[p]; !known {
+			snap.Files[p] = LocalFile{ETag: e}
+		}
+	}
+	c.s.seen = &snap
+}
+
 // unreadable returns what could not be looked at, less what is refused under its own
 // name: that is told once, with its rule.
 func (c *cycle) unreadable() []memory.Path {
@@ -270,6 +304,7 @@ func (c *cycle) report(err error) {
 	default:
 		r.Phase = PhaseInSync
 	}
+	c.remember()
 	c.s.publish(func(st *Status) {
 		st.Phase, st.Pending, st.RootDetail = r.Phase, r.Pending, c.snap.Detail
 		st.Unreadable = c.unreadable()

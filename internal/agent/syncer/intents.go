@@ -115,11 +115,15 @@ func (c *cycle) resumeDeletes() {
 	if c.full {
 		return
 	}
-	for _, p := range slices.Sorted(maps.Keys(c.base)) {
-		b := c.base[p]
-		if c.local[p] != "" || c.remote[p].ETag == "" || c.masked(p) {
-			continue
+	var missing []memory.Path
+	for p := range c.base {
+		if c.local[p] == "" && c.remote[p].ETag != "" && !c.masked(p) {
+			missing = append(missing, p)
 		}
+	}
+	slices.Sort(missing)
+	for _, p := range missing {
+		b := c.base[p]
 		a, ahead := c.s.state.Ahead[p]
 		gone := ahead && a.ETag == "" && a.Revision > b.HubRevision
 		for rev, e := range c.told[p] {

@@ -15,7 +15,7 @@ import (
 // false when the cycle ends here.
 func (c *cycle) look(ctx context.Context) (ok bool, err error) {
 	s := c.s
-	if c.snap, err = s.ports.Local.Scan(ctx); err != nil {
+	if c.snap, err = c.scan(ctx); err != nil {
 		return false, &stepError{step: "scan the workspace", err: err}
 	}
 	first := s.state.Fresh || len(s.state.Baseline)+len(s.state.Intents) == 0
@@ -60,6 +60,16 @@ func (c *cycle) look(ctx context.Context) (ok bool, err error) {
 		return true, c.mark(ctx)
 	}
 	return true, nil
+}
+
+// scan looks at the disk, or believes the last look; see Follow.
+func (c *cycle) scan(ctx context.Context) (Snapshot, error) {
+	seen := c.s.seen
+	c.s.seen = nil
+	if g, able := c.s.ports.Local.(Glancer); able && c.follow && seen != nil && g.Same(ctx, *seen) {
+		return *seen, nil
+	}
+	return c.s.ports.Local.Scan(ctx)
 }
 
 // mark makes sure that state and workspace carry the same link id.

@@ -33,9 +33,10 @@ type Syncer struct {
 	ports Ports
 	opts  Options
 
-	run    sync.Mutex // guards state and loaded; held for a whole cycle or command
+	run    sync.Mutex // guards what follows; held for a whole cycle or command
 	state  LinkState
 	loaded bool
+	seen   *Snapshot // the disk as the last cycle left it; nil = to be scanned
 
 	view   sync.Mutex // guards status
 	status Status

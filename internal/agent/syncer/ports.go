@@ -65,6 +65,15 @@ type Local interface {
 	PutMarker(ctx context.Context, linkID string) error
 }
 
+// Glancer is a Local that can tell more cheaply than by a scan whether anything came or
+// went. Without it Follow scans.
+type Glancer interface {
+	// Same reports whether a Scan now would find the same root with the same marker,
+	// ignore rules and files as seen, by their names; their texts may have changed.
+	// When it is not sure it must return false.
+	Same(ctx context.Context, seen Snapshot) bool
+}
+
 // RootCondition says whether a scan may be believed.
 type RootCondition uint8
 

@@ -177,6 +177,25 @@ func (l local) Scan(ctx context.Context) (syncer.Snapshot, error) {
 	return s, d.Hook.after("scan")
 }
 
+// Same is syncer.Glancer's.
+func (l local) Same(_ context.Context, seen syncer.Snapshot) bool {
+	d := l.d
+	if d.root() != syncer.RootOK || d.Marker != seen.Marker || len(d.Unreadable)+len(d.Refused) > 0 {
+		return false
+	}
+	n := 0
+	for p := range d.files {
+		if d.Ignored != nil && d.Ignored(p) {
+			continue
+		}
+		if _, known := seen.Files[p]; !known {
+			return false
+		}
+		n++
+	}
+	return n == len(seen.Files)
+}
+
 func (d *Disk) root() syncer.RootCondition {
 	if d.Root == 0 {
 		return syncer.RootOK
