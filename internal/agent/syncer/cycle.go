@@ -270,9 +270,11 @@ func (c *cycle) remember() {
 			snap.Files[p] = LocalFile{ETag: e}
 		}
 	}
-	for p, e := range c.local {
-		if _, known := snap.Files[p]; !known {
-			snap.Files[p] = LocalFile{ETag: e}
+	if len(snap.Files) != len(c.local) {
+		for p, e := range c.local {
+			if _, known := snap.Files[p]; !known {
+				snap.Files[p] = LocalFile{ETag: e}
+			}
 		}
 	}
 	c.s.seen = &snap

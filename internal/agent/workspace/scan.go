@@ -70,7 +70,9 @@ func (w *Workspace) Scan(ctx context.Context) (syncer.Snapshot, error) {
 		snap.Unreadable = append(snap.Unreadable, "")
 		return snap, nil
 	}
-	snap.Ignored = w.ignore.Match
+	if len(w.ignore.rules) > 0 { // a filter that lets all pass costs copies of every tree
+		snap.Ignored = w.ignore.Match
+	}
 	w.tree.gen = w.gen
 	names := w.names
 	w.names = make(map[memory.Path]string, len(names))
