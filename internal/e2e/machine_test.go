@@ -32,7 +32,7 @@ const (
 
 var project = memory.ProjectKey{Team: "acme", Project: "pay"}
 
-// machine is one person's: a team/ directory, a state directory, an agent.
+// machine is one of a team's: a team/ directory, a state directory, an agent.
 type machine struct {
 	t     *testing.T
 	name  string

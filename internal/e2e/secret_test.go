@@ -141,12 +141,12 @@ func TestRefusedFileIsCorrected(t *testing.T) {
 func TestUserMemoryStaysHere(t *testing.T) {
 	h, ms := team(t, 2)
 	a := ms[0]
-	a.write("user_anna.md", "---\nname: Anna\ntype: user\n---\nprefers short answers\n")
-	a.write("MEMORY.md", "- [Anna](user_anna.md) — how Anna works\n")
+	a.write("user_role.md", "---\nname: Working-hours\ntype: user\n---\nprefers short answers\n")
+	a.write("MEMORY.md", "- [Working-hours](user_role.md) — Working-hours of mine\n")
 	a.eventually("refuses it", func(s agent.LinkStatus) bool { return len(s.Refusals) == 1 })
 	a.settle()
 	for name, text := range historyOf(t, h).files() {
-		if name == "user_anna.md" || strings.Contains(text, "Anna") {
+		if name == "user_role.md" || strings.Contains(text, "Working-hours") {
 			t.Errorf("the hub has %s: %q", name, text)
 		}
 	}
