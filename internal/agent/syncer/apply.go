@@ -82,6 +82,10 @@ func (c *cycle) apply(ctx context.Context, a reconcile.Action) error {
 		if from, moved := c.moves[p]; moved && a.Local == "" && c.local[from] != "" {
 			return c.move(ctx, a, from)
 		}
+		if a.EditKept && c.justGone(p) {
+			c.later(saveGap) // an editor's new text must meet the hub's as an edit
+			return nil
+		}
 		if a.Local == "" {
 			return c.putFile(ctx, a, f.Content)
 		}

@@ -40,6 +40,10 @@ func (c *cycle) build(ctx context.Context, u unit, others *memory.CollisionIndex
 		if c.heldDel[put.Path] {
 			return nil, false, nil
 		}
+		if c.justGone(put.Path) {
+			c.later(saveGap)
+			return nil, false, nil
+		}
 		put.change = memory.Change{Path: put.Path, Kind: memory.Delete, Precondition: memory.IfMatch(put.Remote)}
 		return unit{put}, true, nil
 	}

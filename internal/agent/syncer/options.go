@@ -56,6 +56,10 @@ const (
 	// emptyGrace is how long a file that was just emptied is taken for one being
 	// written.
 	emptyGrace = 2 * time.Second
+	// saveGap is how long a file that has just gone is taken for one being saved:
+	// some editors remove or rename the old file before they write the new one. It
+	// is shorter than the watcher's quiet time, so that a plain delete never waits.
+	saveGap = 250 * time.Millisecond
 	// defaultTrashFor is Options.TrashFor.
 	defaultTrashFor = 30 * 24 * time.Hour
 )

@@ -124,6 +124,10 @@ type Snapshot struct {
 	// Refused lists what is there but cannot be shared because of its name or kind.
 	Refused []Refusal
 
+	// Dirs holds the mtime of every directory that was listed, "" the root: when a
+	// name in it last came or went. Nil when that is not known.
+	Dirs map[memory.Path]time.Time
+
 	// Ignored reports whether .memsyncignore excludes a path (also one that is not
 	// on disk). Nil ignores nothing.
 	Ignored func(memory.Path) bool

@@ -53,7 +53,7 @@ type unsettled struct {
 // Scan returns what is there now. It writes nothing.
 func (w *Workspace) Scan(ctx context.Context) (syncer.Snapshot, error) {
 	e := w.enter()
-	snap := syncer.Snapshot{Root: e.cond, Detail: e.detail, Marker: e.marker, Files: map[memory.Path]syncer.LocalFile{}}
+	snap := syncer.Snapshot{Root: e.cond, Detail: e.detail, Marker: e.marker, Files: map[memory.Path]syncer.LocalFile{}, Dirs: map[memory.Path]time.Time{}}
 	if e.cond != syncer.RootOK {
 		return snap, nil
 	}
@@ -102,6 +102,10 @@ func (s *scan) folder(dir *os.Root, d *folder, key, disk string, depth int) erro
 	if err != nil {
 		s.unknown(key)
 		return nil
+	}
+	// After the listing: a name that went before it has left its trace by now.
+	if fi, err := dir.Stat("."); err == nil {
+		s.snap.Dirs[memory.Path(strings.TrimSuffix(key, "/"))] = fi.ModTime()
 	}
 	if key != "" && slices.ContainsFunc(infos, func(fi fs.FileInfo) bool { return fi.Name() == MarkerName }) {
 		// Another link's. What is shared twice grows without end: nothing is done here.
