@@ -9,19 +9,23 @@ import (
 )
 
 // checkType applies ruling 13.9. Where a file names several types, one user among
-// them is enough to keep it private.
+// them is enough to keep it private, however it is spelled: see headUserType.
 func (c *checker) checkType() {
 	fm, _, err := ParseFrontmatter(c.content)
 	var broken *Error
 	if errors.As(err, &broken) {
-		if line := readsLikeUserType(c.content, fm); line > 0 {
+		line := readsLikeUserType(c.content, fm)
+		if line == 0 {
+			line = headUserType(c.content, fm)
+		}
+		if line > 0 {
 			c.refuseUser(line)
 			return
 		}
 		for _, v := range broken.Violations {
 			c.warn(v.Line, v.Rule, v.Message)
 		}
-		if t, _ := TypeOf(c.path, Frontmatter{}); t == TypeUser {
+		if nameIsUser(c.path) {
 			c.refuseUser(0)
 		}
 		return
@@ -36,8 +40,12 @@ func (c *checker) checkType() {
 		c.refuseUser(1)
 		return
 	}
-	switch t, ok := TypeOf(c.path, fm); {
-	case ok && t == TypeUser:
+	if line := headUserType(c.content, fm); line > 0 {
+		c.refuseUser(line)
+		return
+	}
+	switch _, ok := TypeOf(c.path, fm); {
+	case fm.Type == "" && nameIsUser(c.path):
 		c.refuseUser(0)
 	case !ok && fm.Type != "":
 		c.warn(typeLine(fm), RuleTypeUnknown, "the type is none of the four; use one of "+TypeNames())
@@ -51,7 +59,7 @@ func (c *checker) refuseUser(line int) {
 }
 
 func isUserType(s string) bool {
-	return strings.EqualFold(strings.TrimSpace(s), string(TypeUser))
+	return s != "" && strings.TrimSpace(foldHead([]byte(s))) == string(TypeUser)
 }
 
 func typeLine(fm Frontmatter) int {
