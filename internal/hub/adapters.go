@@ -33,9 +33,11 @@ func (g guard) Scan(p service.Policy, path string, content []byte) ([]service.Fi
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
+	// Where the name is the secret, nobody is told the name.
+	path = secretscan.SafePath(found, path)
 	out := make([]service.Finding, 0, len(found))
 	for _, f := range found {
-		out = append(out, service.Finding{Path: f.Path, Line: f.Line, Rule: f.Rule, Description: f.Description, Fingerprint: f.Fingerprint})
+		out = append(out, service.Finding{Path: path, Line: f.Line, Rule: f.Rule, Description: f.Description, Fingerprint: f.Fingerprint})
 	}
 	return out, nil
 }

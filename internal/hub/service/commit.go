@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/memsvc/memsvc/internal/hub/store"
 	"github.com/memsvc/memsvc/internal/memory"
@@ -84,6 +83,10 @@ func (s *Service) admit(ctx context.Context, req CommitRequest) (TeamSettings, e
 	}
 	team, err := s.teamSettings(ctx, req.Project.Team)
 	if err != nil {
+		return TeamSettings{}, err
+	}
+	labels := append(authorLabels(req.Author), label{"message", req.Message})
+	if err := s.judgeLabels(ctx, req.Project.Team, labels...); err != nil {
 		return TeamSettings{}, err
 	}
 	return team, s.judge(ctx, req.Project.Team, team, req.Changes)
@@ -178,24 +181,21 @@ func (s *Service) judge(ctx context.Context, team memory.Team, settings TeamSett
 	if first == nil {
 		return nil
 	}
-	return &memory.Error{Reason: first.Reason, Message: "commit refused", Violations: broken}
+	return s.withholdNames(ctx, team, &memory.Error{Reason: first.Reason, Message: "commit refused", Violations: broken})
 }
 
 // scan asks the guard about one text. What the guard cannot judge is refused.
 func (s *Service) scan(p Policy, path memory.Path, content []byte) error {
 	found, err := s.Guard.Scan(p, string(path), content)
 	if err != nil {
-		return fmt.Errorf("guard: %s was not judged: %w", path, err)
+		return fmt.Errorf("guard: a memory was not judged: %w", err) // its name may be a secret too
 	}
 	if len(found) == 0 {
 		return nil
 	}
 	e := &memory.Error{Reason: memory.ReasonSecretDetected, Message: "commit refused"}
 	for _, f := range found {
-		e.Violations = append(e.Violations, memory.Violation{
-			Path: f.Path, Line: f.Line, Rule: f.Rule, Fingerprint: f.Fingerprint,
-			Message: strings.TrimRight(f.Description, ". ") + "; take it out, or let an admin allow the fingerprint",
-		})
+		e.Violations = append(e.Violations, violationOf(f))
 	}
 	return e
 }

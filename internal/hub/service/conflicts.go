@@ -49,8 +49,12 @@ func (s *Service) ReportConflict(ctx context.Context, c Call, key memory.Project
 		return Conflict{}, err
 	}
 	change := memory.Change{Path: n.Path, Kind: memory.Put, Content: n.Theirs}
+	if err := s.judgeLabels(ctx, key.Team, authorLabels(n.Author)...); err != nil {
+		return Conflict{}, s.refused(ctx, c, key.Team, "conflict.report", key.String(), err)
+	}
 	if err := s.judge(ctx, key.Team, team, []memory.Change{change}); err != nil {
-		return Conflict{}, s.refused(ctx, c, key.Team, "conflict.report", key.MemoryName(n.Path), err)
+		// The name of the memory may be what was refused, so the record does without.
+		return Conflict{}, s.refused(ctx, c, key.Team, "conflict.report", key.String(), err)
 	}
 	var random [8]byte
 	if _, err := rand.Read(random[:]); err != nil {

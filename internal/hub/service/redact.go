@@ -43,6 +43,9 @@ func (s *Service) Redact(ctx context.Context, c Call, key memory.ProjectKey, pat
 	if err := c.Principal.mayProject(key, Admin); err != nil {
 		return memory.Commit{}, s.refused(ctx, c, key.Team, "redact", subject, err)
 	}
+	if err := s.judgeLabels(ctx, key.Team, label{"reason", reason}); err != nil {
+		return memory.Commit{}, s.refused(ctx, c, key.Team, "redact", key.String(), err)
+	}
 	policy, err := s.policy(ctx, key.Team)
 	if err != nil {
 		return memory.Commit{}, err
@@ -69,6 +72,7 @@ func (s *Service) Redact(ctx context.Context, c Call, key memory.ProjectKey, pat
 	if err != nil {
 		return memory.Commit{}, err
 	}
+	subject = key.MemoryName(memory.Path(s.tellable(policy, string(path))))
 	s.Feed.Forget(key)
 	s.search.forget(key)
 	detail := fmt.Sprintf("revision %d, %d texts; backups made before still hold them", res.Commit.Revision, len(prints))
@@ -133,7 +137,7 @@ func (s *Service) checkRedacted(ctx context.Context, team memory.Team, policy Po
 	strict := Policy{Version: policy.Version, FingerprintKey: policy.FingerprintKey, RulesTOML: policy.RulesTOML}
 	found, err := s.Guard.Scan(strict, string(path), content)
 	if err != nil {
-		return fmt.Errorf("guard: %s was not judged: %w", path, err)
+		return fmt.Errorf("guard: a memory was not judged: %w", err) // its name may be a secret too
 	}
 	for _, f := range found {
 		prints = append(prints, f.Fingerprint)
@@ -144,6 +148,6 @@ func (s *Service) checkRedacted(ctx context.Context, team memory.Team, policy Po
 	}
 	return &memory.Error{
 		Reason: memory.ReasonRedacted, Message: "commit refused",
-		Violations: []memory.Violation{{Path: string(path), Rule: "redacted", Message: "an admin removed this text from the team's memories; do not bring it back"}},
+		Violations: []memory.Violation{{Path: s.tellable(strict, string(path)), Rule: "redacted", Message: "an admin removed this text from the team's memories; do not bring it back"}},
 	}
 }

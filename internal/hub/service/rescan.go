@@ -128,7 +128,7 @@ func (s *Service) rescanProject(ctx context.Context, p Policy, key memory.Projec
 			hits++
 			detail := fmt.Sprintf("revision %d line %d %s %s; served until redacted", revision, f.Line, f.Rule, f.Fingerprint)
 			system := Call{Principal: Principal{Name: "hub", Role: Admin}}
-			if err := s.audit(ctx, system, key.Team, "guard.rescan.hit", key.MemoryName(path), detail); err != nil {
+			if err := s.audit(ctx, system, key.Team, "guard.rescan.hit", key.MemoryName(memory.Path(f.Path)), detail); err != nil {
 				return err
 			}
 		}

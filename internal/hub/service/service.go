@@ -141,6 +141,8 @@ func hide(key memory.ProjectKey, err error) error {
 func (s *Service) Refused(ctx context.Context, c Call, key memory.ProjectKey, err error) error {
 	if perr := c.Principal.mayProject(key, Writer); perr != nil {
 		err = perr // who may not write learns nothing else
+	} else {
+		err = s.withholdNames(ctx, key.Team, err)
 	}
 	var e *memory.Error
 	if errors.As(err, &e) {

@@ -42,6 +42,10 @@ func (s *Service) CreateToken(ctx context.Context, c Call, n NewToken) (store.To
 	if err := s.ensureScope(ctx, c, subject); err != nil {
 		return store.Token{}, "", err
 	}
+	// The name is in every record and log of what the token does.
+	if err := s.judgeLabels(ctx, n.Team, label{"display_name", n.Name}); err != nil {
+		return store.Token{}, "", s.refused(ctx, c, n.Team, "token.create", tokenScope(n.Team, n.Project), err)
+	}
 	text, id, hash, err := s.MintToken()
 	if err != nil {
 		return store.Token{}, "", fmt.Errorf("mint a token: %w", err)
