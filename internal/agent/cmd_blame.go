@@ -69,6 +69,7 @@ func versionsOf(ctx context.Context, cl *client.Client, key memory.ProjectKey, p
 	}
 	var out []version
 	name := path
+	var pages client.Pages
 	for page := ""; ; {
 		commits, next, err := cl.Log(ctx, key, path, 500, page)
 		if err != nil {
@@ -92,7 +93,10 @@ func versionsOf(ctx context.Context, cl *client.Client, key memory.ProjectKey, p
 				name = from
 			}
 		}
-		if page = next; page == "" {
+		if page, err = pages.Next(next, len(commits)); err != nil {
+			return nil, err
+		}
+		if page == "" {
 			slices.Reverse(out)
 			return out, nil
 		}

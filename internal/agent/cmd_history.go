@@ -135,6 +135,7 @@ func (x *logCmd) Run(c *command) error {
 			}
 		}
 		entries := []commitEntry{}
+		var pages client.Pages
 		for page := ""; len(entries) < x.Limit; {
 			commits, next, err := cl.Log(ctx, l.Key(), path, x.Limit-len(entries), page)
 			if err != nil {
@@ -143,7 +144,10 @@ func (x *logCmd) Run(c *command) error {
 			for _, commit := range commits {
 				entries = append(entries, entryOf(commit))
 			}
-			if page = next; page == "" {
+			if page, err = pages.Next(next, len(commits)); err != nil {
+				return err
+			}
+			if page == "" {
 				break
 			}
 		}

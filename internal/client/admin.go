@@ -30,6 +30,7 @@ func (c *Client) CreateProject(ctx context.Context, key memory.ProjectKey) (Proj
 func (c *Client) Projects(ctx context.Context, team memory.Team) ([]ProjectInfo, error) {
 	req := &memsvcv1.ListProjectsRequest{Parent: "teams/" + string(team)}
 	var out []ProjectInfo
+	var pages Pages
 	for {
 		var res *memsvcv1.ListProjectsResponse
 		err := c.call(ctx, c.short(), func(ctx context.Context) (err error) {
@@ -46,7 +47,10 @@ func (c *Client) Projects(ctx context.Context, team memory.Team) ([]ProjectInfo,
 			}
 			out = append(out, info)
 		}
-		if req.PageToken = res.GetNextPageToken(); req.PageToken == "" {
+		if req.PageToken, err = pages.Next(res.GetNextPageToken(), len(res.GetProjects())); err != nil {
+			return nil, err
+		}
+		if req.PageToken == "" {
 			return out, nil
 		}
 	}
@@ -153,6 +157,7 @@ func (c *Client) CreateToken(ctx context.Context, t NewToken) (Token, string, er
 func (c *Client) Tokens(ctx context.Context, team memory.Team) ([]Token, error) {
 	req := &memsvcv1.ListTokensRequest{TeamId: string(team)}
 	var out []Token
+	var pages Pages
 	for {
 		var res *memsvcv1.ListTokensResponse
 		err := c.call(ctx, c.short(), func(ctx context.Context) (err error) {
@@ -169,7 +174,10 @@ func (c *Client) Tokens(ctx context.Context, team memory.Team) ([]Token, error) 
 			}
 			out = append(out, t)
 		}
-		if req.PageToken = res.GetNextPageToken(); req.PageToken == "" {
+		if req.PageToken, err = pages.Next(res.GetNextPageToken(), len(res.GetTokens())); err != nil {
+			return nil, err
+		}
+		if req.PageToken == "" {
 			return out, nil
 		}
 	}
@@ -187,6 +195,7 @@ func (c *Client) RevokeToken(ctx context.Context, id string) error {
 func (c *Client) Teams(ctx context.Context) ([]memory.Team, error) {
 	req := &memsvcv1.ListTeamsRequest{}
 	var out []memory.Team
+	var pages Pages
 	for {
 		var res *memsvcv1.ListTeamsResponse
 		err := c.call(ctx, c.short(), func(ctx context.Context) (err error) {
@@ -203,7 +212,10 @@ func (c *Client) Teams(ctx context.Context) ([]memory.Team, error) {
 			}
 			out = append(out, team)
 		}
-		if req.PageToken = res.GetNextPageToken(); req.PageToken == "" {
+		if req.PageToken, err = pages.Next(res.GetNextPageToken(), len(res.GetTeams())); err != nil {
+			return nil, err
+		}
+		if req.PageToken == "" {
 			return out, nil
 		}
 	}

@@ -106,7 +106,7 @@ func (c *Client) Restore(ctx context.Context, r RestoreRequest) (CommitResult, e
 
 // Log returns at most limit commits, newest first, without contents, and what to ask
 // the next page with ("" = that was all). path narrows to one memory, renames
-// followed; "" is the whole project.
+// followed; "" is the whole project. Who reads page after page bounds them with Pages.
 func (c *Client) Log(ctx context.Context, key memory.ProjectKey, path memory.Path, limit int, page string) ([]memory.Commit, string, error) {
 	req := &memsvcv1.ListCommitsRequest{Parent: key.String(), PageSize: int32(min(limit, 500)), PageToken: page, Path: string(path)}
 	var out []memory.Commit
@@ -124,7 +124,9 @@ func (c *Client) Log(ctx context.Context, key memory.ProjectKey, path memory.Pat
 			}
 			out = append(out, commit)
 		}
-		next = res.GetNextPageToken()
+		if next = res.GetNextPageToken(); next == page && page != "" {
+			return senseless("the next page of the log is the one just read")
+		}
 		return nil
 	})
 	return out, next, err

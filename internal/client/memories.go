@@ -3,6 +3,8 @@ package client
 import (
 	"context"
 
+	"google.golang.org/protobuf/proto"
+
 	memsvcv1 "github.com/memsvc/memsvc/api/proto/memsvc/v1"
 	"github.com/memsvc/memsvc/internal/memory"
 	"github.com/memsvc/memsvc/internal/wire"
@@ -66,16 +68,19 @@ type Listing struct {
 	Head     memory.Cursor
 }
 
-// List returns all memories of a project.
+// List returns all memories of a project. A list that is larger than a project can be,
+// or that never ends, is an ErrInternal.
 func (c *Client) List(ctx context.Context, key memory.ProjectKey, opts ListOptions) (Listing, error) {
 	req := &memsvcv1.ListMemoriesRequest{
 		Parent: key.String(), PageSize: int32(opts.PageSize), ShowDeleted: opts.Deleted,
 		IncludeEarlierEtags: opts.EarlierETags, View: memsvcv1.MemoryView_MEMORY_VIEW_METADATA,
 	}
+	limit := int64(maxListBytes)
 	if opts.Content {
-		req.View = memsvcv1.MemoryView_MEMORY_VIEW_FULL
+		req.View, limit = memsvcv1.MemoryView_MEMORY_VIEW_FULL, maxContentBytes
 	}
 	var out Listing
+	var pages Pages
 	for first := true; ; first = false {
 		var res *memsvcv1.ListMemoriesResponse
 		err := c.call(ctx, c.long(), func(ctx context.Context) (err error) {
@@ -83,6 +88,9 @@ func (c *Client) List(ctx context.Context, key memory.ProjectKey, opts ListOptio
 			return err
 		})
 		if err != nil {
+			return Listing{}, err
+		}
+		if err := pages.weigh(proto.Size(res), limit); err != nil {
 			return Listing{}, err
 		}
 		page, err := memoriesFromProto(res.GetMemories())
@@ -98,10 +106,12 @@ func (c *Client) List(ctx context.Context, key memory.ProjectKey, opts ListOptio
 		if opts.Progress != nil {
 			opts.Progress(len(out.Memories))
 		}
-		if res.GetNextPageToken() == "" {
+		if req.PageToken, err = pages.Next(res.GetNextPageToken(), len(page)); err != nil {
+			return Listing{}, err
+		}
+		if req.PageToken == "" {
 			return out, nil
 		}
-		req.PageToken = res.GetNextPageToken()
 	}
 }
 

@@ -38,6 +38,7 @@ func teamFromProto(p *memsvcv1.Team) TeamSettings {
 func (c *Client) TeamSettings(ctx context.Context) ([]TeamSettings, error) {
 	req := &memsvcv1.ListTeamsRequest{}
 	var out []TeamSettings
+	var pages Pages
 	for {
 		var res *memsvcv1.ListTeamsResponse
 		err := c.call(ctx, c.short(), func(ctx context.Context) (err error) {
@@ -50,7 +51,10 @@ func (c *Client) TeamSettings(ctx context.Context) ([]TeamSettings, error) {
 		for _, t := range res.GetTeams() {
 			out = append(out, teamFromProto(t))
 		}
-		if req.PageToken = res.GetNextPageToken(); req.PageToken == "" {
+		if req.PageToken, err = pages.Next(res.GetNextPageToken(), len(res.GetTeams())); err != nil {
+			return nil, err
+		}
+		if req.PageToken == "" {
 			return out, nil
 		}
 	}
@@ -110,6 +114,7 @@ type AuditEvent struct {
 func (c *Client) Audit(ctx context.Context, team memory.Team, limit int) ([]AuditEvent, error) {
 	req := &memsvcv1.ListAuditEventsRequest{TeamId: string(team)}
 	var out []AuditEvent
+	var pages Pages
 	for len(out) < limit {
 		req.PageSize = int32(min(limit-len(out), 1000))
 		var res *memsvcv1.ListAuditEventsResponse
@@ -130,7 +135,10 @@ func (c *Client) Audit(ctx context.Context, team memory.Team, limit int) ([]Audi
 				Action: e.GetAction(), Subject: e.GetSubject(), Detail: e.GetDetail(), RequestID: e.GetRequestId(),
 			})
 		}
-		if req.PageToken = res.GetNextPageToken(); req.PageToken == "" {
+		if req.PageToken, err = pages.Next(res.GetNextPageToken(), len(res.GetEvents())); err != nil {
+			return nil, err
+		}
+		if req.PageToken == "" {
 			break
 		}
 	}
@@ -150,6 +158,7 @@ type SeenAgent struct {
 func (c *Client) Agents(ctx context.Context, team memory.Team) ([]SeenAgent, error) {
 	req := &memsvcv1.ListAgentsRequest{TeamId: string(team)}
 	var out []SeenAgent
+	var pages Pages
 	for {
 		var res *memsvcv1.ListAgentsResponse
 		err := c.call(ctx, c.short(), func(ctx context.Context) (err error) {
@@ -169,7 +178,10 @@ func (c *Client) Agents(ctx context.Context, team memory.Team) ([]SeenAgent, err
 				Principal: a.GetPrincipal(), Projects: a.GetProjects(), Connected: a.GetConnected(), LastSeen: at,
 			})
 		}
-		if req.PageToken = res.GetNextPageToken(); req.PageToken == "" {
+		if req.PageToken, err = pages.Next(res.GetNextPageToken(), len(res.GetAgents())); err != nil {
+			return nil, err
+		}
+		if req.PageToken == "" {
 			return out, nil
 		}
 	}

@@ -114,6 +114,7 @@ func (c *Client) ReportConflict(ctx context.Context, key memory.ProjectKey, conf
 func (c *Client) Conflicts(ctx context.Context, key memory.ProjectKey) ([]Conflict, error) {
 	req := &memsvcv1.ListConflictsRequest{Parent: key.String()}
 	var out []Conflict
+	var pages Pages
 	for {
 		var res *memsvcv1.ListConflictsResponse
 		err := c.call(ctx, c.long(), func(ctx context.Context) (err error) {
@@ -130,7 +131,10 @@ func (c *Client) Conflicts(ctx context.Context, key memory.ProjectKey) ([]Confli
 			}
 			out = append(out, conflict)
 		}
-		if req.PageToken = res.GetNextPageToken(); req.PageToken == "" {
+		if req.PageToken, err = pages.Next(res.GetNextPageToken(), len(res.GetConflicts())); err != nil {
+			return nil, err
+		}
+		if req.PageToken == "" {
 			return out, nil
 		}
 	}
