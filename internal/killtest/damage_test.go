@@ -19,8 +19,8 @@ var damages = map[string]struct {
 	do    func(t *testing.T, journal string)
 	silly bool // nobody can tell that something was there
 }{
-	"cut":     {do: func(t *testing.T, j string) { cut(t, j, 7) }, silly: true},
-	"half":    {do: func(t *testing.T, j string) { cut(t, j, size(t, j)/2) }, silly: true},
+	"cut":  {do: func(t *testing.T, j string) { cut(t, j, 7) }, silly: true},
+	"half": {do: func(t *testing.T, j string) { cut(t, j, size(t, j)/2) }, silly: true},
 	// In what was promised for certain: the last records may be ones that nobody was told of.
 	"garbage": {do: func(t *testing.T, j string) { overwrite(t, j, 40, 200) }},
 	"header":  {do: func(t *testing.T, j string) { overwrite(t, j, 0, 16) }},
