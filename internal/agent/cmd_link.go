@@ -14,6 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/memsvc/memsvc/internal/agent/control"
+	"github.com/memsvc/memsvc/internal/agent/workspace"
 	"github.com/memsvc/memsvc/internal/client"
 	"github.com/memsvc/memsvc/internal/config"
 	"github.com/memsvc/memsvc/internal/memory"
@@ -122,6 +123,9 @@ func (x *linkCmd) Run(c *command) error {
 	if err := c.state.create(); err != nil {
 		return err
 	}
+	if err := c.markAgain(l); err != nil {
+		return err
+	}
 	if err := c.state.storeLinks(append(stored, l)); err != nil {
 		return fmt.Errorf("store the link: %w", err)
 	}
@@ -133,6 +137,23 @@ func (x *linkCmd) Run(c *command) error {
 		return fmt.Errorf("the link is stored, but the running daemon does not take it: %w", err)
 	}
 	return nil
+}
+
+// markAgain writes the marker that unlink took away, for a link whose state was kept:
+// a directory without it would not be believed.
+func (c *command) markAgain(l Link) error {
+	records, err := c.state.records()
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(records, func(r record) bool { return r.Unlinked && r.ID() == l.ID() }) || !c.state.has(l) {
+		return nil
+	}
+	state, err := c.peek(l)
+	if err != nil || state.LinkID == "" {
+		return nil // a state that cannot be read names no marker; the cycle tells of it
+	}
+	return workspace.RestoreMarker(l.Dir, state.LinkID)
 }
 
 func (x *linkCmd) askHub(c *command, l Link) (note string, err error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -24,8 +25,10 @@ const (
 // ErrNotHalted means that there is nothing to resume.
 var ErrNotHalted = errors.New("the link is not halted")
 
-// Resume ends a halt as the person decided; the next cycle acts on it. The workspace
-// gets its marker again. It is an ErrNotHalted when there is none.
+// Resume ends a halt as the person decided; the next cycle acts on it. Whatever
+// directory lies at the path is the workspace from here on, and gets the marker; where
+// it had none, its texts that differ from the agreed ones are no edits of these, but
+// meet the hub's as equals. It is an ErrNotHalted when there is no halt.
 func (s *Syncer) Resume(ctx context.Context, mode ResumeMode) error {
 	s.run.Lock()
 	defer s.run.Unlock()
@@ -46,6 +49,14 @@ func (s *Syncer) Resume(ctx context.Context, mode ResumeMode) error {
 	}
 	if snap.Root != RootOK {
 		return &stepError{step: "resume", err: fmt.Errorf("the directory is %s: %s", snap.Root, snap.Detail)}
+	}
+	if snap.Marker == "" {
+		// Before the marker is there: after it nothing tells that it was gone.
+		var u Update
+		s.distrust(&u, slices.Sorted(maps.Keys(s.state.Baseline)), snap)
+		if err := s.save(ctx, u); err != nil {
+			return err
+		}
 	}
 	if err := s.ports.Local.PutMarker(ctx, s.state.LinkID); err != nil {
 		return &stepError{step: "write the workspace's marker", err: err}

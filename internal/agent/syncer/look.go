@@ -123,18 +123,37 @@ func (c *cycle) brake(first bool) (halt bool, why string, missing []memory.Path)
 		}
 		slices.Sort(missing)
 	}
-	left := slices.DeleteFunc(slices.Clone(missing), func(p memory.Path) bool { return slices.Contains(accepted, p) })
 	switch {
 	case c.snap.Marker != "" && c.snap.Marker != st.LinkID:
 		return true, "the directory carries the marker of another link", missing
-	case c.snap.Marker == "" && len(left) > 0:
-		return true, fmt.Sprintf("the directory has lost its marker and %d of %d files", len(left), len(base)), missing
+	case c.snap.Marker == "" && !c.asAgreed():
+		what := ""
+		if len(missing) > 0 {
+			what = fmt.Sprintf(" and %d of %d files", len(missing), len(base))
+		}
+		return true, "the directory has lost its marker" + what + ": it may be another directory; resuming takes what lies at this path for the team's", missing
 	case st.Halt != nil && !st.Halt.Accepted && slices.ContainsFunc(missing, func(p memory.Path) bool { return slices.Contains(st.Halt.Missing, p) }):
 		// A directory that comes back bit by bit is not back before all of it is.
 		return true, st.Halt.Reason, missing
 	}
 	halt, why = reconcile.Brake(base, local, accepted)
 	return halt, why, missing
+}
+
+// asAgreed reports whether the disk holds exactly the files of the baseline, each with
+// its text. Only then a directory without a marker is surely the one that had it:
+// another one has its own files, which nobody offered to the team, and its own ignore
+// rules may hide them for now, so nothing is left out of the comparison.
+func (c *cycle) asAgreed() bool {
+	if len(c.base) != len(c.local) {
+		return false
+	}
+	for p, b := range c.base {
+		if c.local[p] != b.Local {
+			return false
+		}
+	}
+	return true
 }
 
 func (c *cycle) halt(ctx context.Context, why string, missing []memory.Path) error {

@@ -44,6 +44,8 @@ func TestBrakes(t *testing.T) {
 		{"missing", func(a *machine) { a.Root = syncer.RootMissing }, syncer.PhaseNoRoot},
 		{"another device", func(a *machine) { a.Root = syncer.RootReplaced }, syncer.PhaseNoRoot},
 		{"unreadable", func(a *machine) { a.Unreadable = []memory.Path{""} }, syncer.PhaseNoRoot},
+		{"another directory, with all of these names", func(a *machine) { a.save("project_00.md", "mine\n"); a.Marker = "" }, syncer.PhaseHalted},
+		{"another directory, with more", func(a *machine) { a.save("feedback_z.md", "mine\n"); a.Marker = "" }, syncer.PhaseHalted},
 		{"the marker alone", func(a *machine) { a.Marker = "" }, syncer.PhaseInSync},
 	}
 	for _, tt := range tests {
@@ -64,8 +66,13 @@ func TestBrakes(t *testing.T) {
 			a.sync()
 			w.want(all)
 			// Everything comes back by itself: the halt is over.
+			for p := range a.Files() {
+				if _, ours := all[p]; !ours {
+					a.Delete(p)
+				}
+			}
 			for p, text := range all {
-				if _, there := a.Read(p); !there {
+				if now, there := a.Read(p); !there || now != text {
 					a.save(p, text)
 				}
 			}
@@ -115,6 +122,44 @@ func TestResume(t *testing.T) {
 			if err := a.s.Resume(t.Context(), mode); !errors.Is(err, syncer.ErrNotHalted) {
 				t.Errorf("resumed twice: %v", err)
 			}
+		}
+	}
+}
+
+// A link to the directory is bent to a personal one, which also has an index, and the
+// agent starts anew. Nothing leaves that directory and nothing is written into it before
+// a person says that it is the team's; then the index meets the team's as an equal.
+func TestAnotherDirectoryInPlace(t *testing.T) {
+	for _, mode := range []syncer.ResumeMode{syncer.AcceptDeletes, syncer.Restore} {
+		w := newWorld(t)
+		a := w.machine("a")
+		a.save("MEMORY.md", "- [X](project_x.md) — x\n")
+		team := a.Files()
+		w.settle(a)
+		a.restart()
+		a.Marker = ""
+		a.save("MEMORY.md", "- [Z](feedback_z.md) — z\n")
+		a.save("feedback_z.md", "z\n")
+		own := a.Files()
+		for range 3 {
+			if r := a.sync(); r.Phase != syncer.PhaseHalted || !strings.Contains(a.s.Status().Halt.Reason, "may be another directory") {
+				t.Fatalf("%+v, %+v", r, a.s.Status().Halt)
+			}
+			a.restart()
+		}
+		w.want(team)
+		a.want(own)
+		if err := a.s.Resume(t.Context(), mode); err != nil {
+			t.Fatal(err)
+		}
+		w.settle(a)
+		for _, line := range []string{"project_x.md", "feedback_z.md"} {
+			if hub := w.hub.Files()["MEMORY.md"]; !strings.Contains(hub, line) {
+				t.Errorf("the team's index has no %s: %q", line, hub)
+			}
+		}
+		if st := a.s.Status(); st.Phase != syncer.PhaseInSync || a.Marker == "" {
+			t.Errorf("%+v", st)
 		}
 	}
 }

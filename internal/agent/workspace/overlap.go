@@ -89,3 +89,16 @@ func RemoveMarker(dir, linkID string) error {
 	}
 	return syncDir(root)
 }
+
+// RestoreMarker writes the marker of a link that is taken up again into dir. It leaves
+// a marker that is there, and a directory that is not, as they are.
+func RestoreMarker(dir, linkID string) error {
+	if fi, err := os.Stat(dir); err != nil || !fi.IsDir() || hasMarker(dir) {
+		return nil //nolint:nilerr // what is wrong with the directory is the cycle's to say
+	}
+	w, err := New(dir, Options{})
+	if err != nil {
+		return err
+	}
+	return w.PutMarker(context.Background(), linkID)
+}
