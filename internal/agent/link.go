@@ -71,7 +71,8 @@ func (l Link) check() error {
 	return checkDir(l.Dir)
 }
 
-// checkDir applies ruling 13.1: the directory is the team/ directory itself.
+// checkDir applies ruling 13.1: the directory is the team/ directory itself, and nothing
+// personal lies in it.
 func checkDir(dir string) error {
 	if !filepath.IsAbs(dir) {
 		return usage("--dir %s: not an absolute path", dir)
@@ -79,8 +80,8 @@ func checkDir(dir string) error {
 	if filepath.Dir(dir) == dir {
 		return usage("--dir %s: the root of a file system is no team/ directory", dir)
 	}
-	if isClientMemory(dir) {
-		return usage("--dir %s is a client's memory directory with personal memories; give its team/ directory: %s", dir, filepath.Join(dir, "team"))
+	if why := personal(dir, os.Getenv); why != "" {
+		return usage("--dir %s %s", dir, why)
 	}
 	fi, err := os.Stat(dir)
 	if err != nil {
@@ -96,28 +97,7 @@ func checkDir(dir string) error {
 	if err := workspace.CheckOverlap(context.Background(), dir); err != nil {
 		return usage("--dir %s: %v", dir, err)
 	}
-	if _, err := os.Lstat(filepath.Join(dir, workspace.MarkerName)); err == nil {
-		return nil // linked already: not judged by its looks again
-	}
-	if fi, err := os.Stat(filepath.Join(dir, "team")); err == nil && fi.IsDir() {
-		return usage("--dir %s contains team/, so it holds personal memories too; give the team/ directory itself: %s", dir, filepath.Join(dir, "team"))
-	}
 	return nil
-}
-
-// isClientMemory knows <config>/projects/<key>/memory, where clients keep what is
-// personal (SPEC 2.6).
-func isClientMemory(dir string) bool {
-	real := dir
-	if r, err := filepath.EvalSymlinks(dir); err == nil {
-		real = r
-	}
-	for _, d := range []string{dir, real} {
-		if filepath.Base(d) == "memory" && filepath.Base(filepath.Dir(filepath.Dir(d))) == "projects" {
-			return true
-		}
-	}
-	return false
 }
 
 // checkLinks refuses sets of links that would get into each other's way.
