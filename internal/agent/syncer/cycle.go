@@ -216,7 +216,7 @@ func (c *cycle) finish(ctx context.Context, complete bool) error {
 				c.todo.DropHeld = append(c.todo.DropHeld, p)
 			}
 		}
-		if s.state.Halt != nil && s.state.Halt.Accepted {
+		if h := s.state.Halt; h != nil && h.Accepted && !slices.ContainsFunc(h.Missing, c.toDelete) {
 			c.todo.ClearHalt = true
 		}
 		for id, t := range s.state.Trash {
@@ -228,6 +228,13 @@ func (c *cycle) finish(ctx context.Context, complete bool) error {
 	slices.SortFunc(c.todo.PutHeld, func(a, b Held) int { return strings.Compare(string(a.Path), string(b.Path)) })
 	slices.Sort(c.todo.DropHeld)
 	return c.save(ctx)
+}
+
+// toDelete reports whether the delete of p has yet to reach the hub: it may wait a
+// moment, and must not meet the brake anew then.
+func (c *cycle) toDelete(p memory.Path) bool {
+	_, agreed := c.base[p]
+	return agreed && c.local[p] == "" && !c.masked(p)
 }
 
 func sameHeld(a, b Held) bool {

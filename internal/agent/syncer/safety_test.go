@@ -556,3 +556,25 @@ func sorted(s []string) []string {
 	slices.Sort(s)
 	return s
 }
+
+// Deletes that a person accepted wait while the directory looks as if files were just
+// being saved; the brake does not hold them anew.
+func TestAcceptedDeletesWait(t *testing.T) {
+	w := newWorld(t)
+	a, _ := filled(w, 10)
+	dirs := a.timed()
+	deleteAll(a, 0)
+	a.sync()
+	if err := a.s.Resume(t.Context(), syncer.AcceptDeletes); err != nil {
+		t.Fatal(err)
+	}
+	dirs.root = w.now.Add(5 * time.Second) // the very moment of the next cycle
+	if r := a.sync(); r.Phase != syncer.PhasePending {
+		t.Errorf("in the gap: %+v", r)
+	}
+	w.settle(a)
+	w.want(files{})
+	if st := a.s.Status(); st.Phase != syncer.PhaseInSync || st.Halt != nil {
+		t.Errorf("%+v", st)
+	}
+}
