@@ -56,6 +56,9 @@ func (c *cycle) look(ctx context.Context) (ok bool, err error) {
 		}
 		c.base = maps.Clone(s.state.Baseline)
 	}
+	if c.snap.Again > 0 {
+		c.later(c.snap.Again)
+	}
 	if c.snap.Marker == "" || s.state.LinkID == "" {
 		return true, c.mark(ctx)
 	}

@@ -131,6 +131,10 @@ type Snapshot struct {
 	// Ignored reports whether .memsyncignore excludes a path (also one that is not
 	// on disk). Nil ignores nothing.
 	Ignored func(memory.Path) bool
+
+	// Again says after what time to look again though nothing moves, since something
+	// (the ignore rules) has not settled; 0 = not needed.
+	Again time.Duration
 }
 
 // LocalFile is one file of a Snapshot.

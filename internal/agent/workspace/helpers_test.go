@@ -17,7 +17,8 @@ import (
 // authored is when the tests' texts were written.
 var authored = time.Date(2026, 2, 3, 4, 5, 6, 789_000_000, time.UTC)
 
-// open returns a workspace on a fresh root with a short settle time.
+// open returns a workspace on a fresh root with a short settle time. Changed ignore
+// rules count in full from the second scan on.
 func open(t testing.TB) *Workspace {
 	t.Helper()
 	return openAt(t, filepath.Join(realTemp(t), "team"))
@@ -28,7 +29,7 @@ func openAt(t testing.TB, dir string) *Workspace {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	w, err := New(dir, Options{Settle: 20 * time.Millisecond})
+	w, err := New(dir, Options{Settle: 20 * time.Millisecond, RulesGrace: time.Nanosecond})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,10 @@ const (
 //
 // Matching is by character, case counts, names are compared in NFC. The zero value
 // ignores nothing.
-type Ignore struct{ rules []ignoreRule }
+type Ignore struct {
+	rules []ignoreRule
+	also  []*Ignore // what these ignore is ignored too; see settleRules
+}
 
 type ignoreRule struct {
 	segments []string // "**" stands for any number of names
@@ -134,6 +137,11 @@ func trimBlanks(s string) string {
 
 // Match reports whether p is ignored: itself, or a directory above it.
 func (ig *Ignore) Match(p memory.Path) bool {
+	for _, other := range ig.also {
+		if other.Match(p) {
+			return true
+		}
+	}
 	if len(ig.rules) == 0 {
 		return false
 	}
@@ -149,6 +157,11 @@ func (ig *Ignore) Match(p memory.Path) bool {
 // matchDir reports whether the directory p, and with it all below, is ignored, given
 // that nothing above it is.
 func (ig *Ignore) matchDir(p string) bool {
+	for _, other := range ig.also {
+		if other.matchDir(p) {
+			return true
+		}
+	}
 	return len(ig.rules) > 0 && ig.match(strings.Split(p, "/"), true)
 }
 

@@ -19,7 +19,7 @@ func (s *scan) readIgnore(root *os.Root) bool {
 	}
 	var rules *Ignore
 	if err == nil {
-		if rules = s.w.ignore; rules == nil || !slices.Equal(content, s.w.ignoreText) {
+		if rules = s.w.rules; !slices.Equal(content, s.w.ignoreText) {
 			rules, err = ParseIgnore(content)
 		}
 	}
@@ -32,7 +32,7 @@ func (s *scan) readIgnore(root *os.Root) bool {
 		s.snap.Refused = append(s.snap.Refused, syncer.Refusal{Name: IgnoreName, Violation: v})
 		return false
 	}
-	s.w.ignore, s.w.ignoreText = rules, content
+	s.settleRules(root, rules, content)
 	return true
 }
 

@@ -28,7 +28,7 @@ func (w *Workspace) Same(ctx context.Context, seen syncer.Snapshot) bool {
 		return false
 	}
 	rules, err := readSmall(e.root, IgnoreName, maxIgnoreBytes+1)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) || !bytes.Equal(rules, w.ignoreText) {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) || !bytes.Equal(rules, w.ignoreText) || len(w.keptRules) > 0 {
 		return false
 	}
 	g := glance{w: w, ctx: ctx, seen: seen.Files}

@@ -70,7 +70,7 @@ func (w *Workspace) Scan(ctx context.Context) (syncer.Snapshot, error) {
 		snap.Unreadable = append(snap.Unreadable, "")
 		return snap, nil
 	}
-	if len(w.ignore.rules) > 0 { // a filter that lets all pass costs copies of every tree
+	if len(w.ignore.rules)+len(w.ignore.also) > 0 { // a filter that lets all pass costs copies of every tree
 		snap.Ignored = w.ignore.Match
 	}
 	w.tree.gen = w.gen

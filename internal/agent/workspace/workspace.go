@@ -29,6 +29,9 @@ type Options struct {
 	// StaleTemp is the age from which a temporary file of ours counts as left
 	// behind by a crash; 10 min.
 	StaleTemp time.Duration
+	// RulesGrace is how long a changed .memsyncignore must stay as it is before what it
+	// hid until then is shared; 10 s.
+	RulesGrace time.Duration
 }
 
 // Workspace is one team/ directory. It is used by one goroutine at a time and holds
@@ -43,8 +46,12 @@ type Workspace struct {
 	tree       *folder
 	names      map[memory.Path]string // names on disk that differ from their key
 	gen        uint64                 // number of the last scan
-	ignore     *Ignore
-	ignoreText []byte // what ignore was parsed from
+	ignore     *Ignore                // the rules and those kept
+	rules      *Ignore                // the rules of the file
+	ignoreText []byte                 // what rules was parsed from
+	rulesKnown bool                   // false before the first look
+	keptRules  []*Ignore              // earlier rules that hold on for the grace
+	rulesSince time.Time              // when the file became what it is
 	clashes    clashes
 	leftover   []string // temporary files seen by the last scan
 
@@ -72,9 +79,12 @@ func New(dir string, opts Options) (*Workspace, error) {
 	if opts.StaleTemp <= 0 {
 		opts.StaleTemp = 10 * time.Minute
 	}
+	if opts.RulesGrace <= 0 {
+		opts.RulesGrace = 10 * time.Second
+	}
 	return &Workspace{
 		opts: opts, dir: abs,
-		tree: &folder{}, names: map[memory.Path]string{}, ignore: &Ignore{},
+		tree: &folder{}, names: map[memory.Path]string{}, ignore: &Ignore{}, rules: &Ignore{},
 		clashes: clashes{seed: maphash.MakeSeed()},
 		hasher:  sha256.New(), buf: make([]byte, 32<<10),
 	}, nil
