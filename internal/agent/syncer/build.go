@@ -41,6 +41,7 @@ func (c *cycle) build(ctx context.Context, u unit, others *memory.CollisionIndex
 			return nil, false, nil
 		}
 		if c.justGone(put.Path) {
+			c.gap = true
 			c.later(saveGap)
 			return nil, false, nil
 		}

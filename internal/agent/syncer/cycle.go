@@ -53,6 +53,7 @@ type cycle struct {
 	outs    []out
 	held    map[memory.Path]Held
 	heldDel map[memory.Path]bool // deletes that wait for a refused rename
+	gap     bool                 // deletes wait for a save; what a person accepted of them stays so
 	going   map[memory.Path]bool // new files of the commit being built
 
 	quota []memory.Violation // why the hub takes no new files in this cycle
@@ -216,7 +217,7 @@ func (c *cycle) finish(ctx context.Context, complete bool) error {
 				c.todo.DropHeld = append(c.todo.DropHeld, p)
 			}
 		}
-		if h := s.state.Halt; h != nil && h.Accepted && !slices.ContainsFunc(h.Missing, c.toDelete) {
+		if s.state.Halt != nil && s.state.Halt.Accepted && !c.gap {
 			c.todo.ClearHalt = true
 		}
 		for id, t := range s.state.Trash {
@@ -228,13 +229,6 @@ func (c *cycle) finish(ctx context.Context, complete bool) error {
 	slices.SortFunc(c.todo.PutHeld, func(a, b Held) int { return strings.Compare(string(a.Path), string(b.Path)) })
 	slices.Sort(c.todo.DropHeld)
 	return c.save(ctx)
-}
-
-// toDelete reports whether the delete of p has yet to reach the hub: it may wait a
-// moment, and must not meet the brake anew then.
-func (c *cycle) toDelete(p memory.Path) bool {
-	_, agreed := c.base[p]
-	return agreed && c.local[p] == "" && !c.masked(p)
 }
 
 func sameHeld(a, b Held) bool {
