@@ -166,6 +166,8 @@ func (s *Server) reply(conn *net.UnixConn, resp response) {
 	_ = conn.SetWriteDeadline(time.Now().Add(headTimeout))
 	err := writeMessage(conn, resp, MaxResponseBytes)
 	if errors.Is(err, errTooLarge) {
+		// Finding out may have taken longer than a write may.
+		_ = conn.SetWriteDeadline(time.Now().Add(headTimeout))
 		_ = writeMessage(conn, response{Version: Version, Error: &Error{Code: CodeTooLarge, Message: "the answer is too large; narrow the question"}}, MaxResponseBytes)
 	}
 	// Any other failure: the caller is gone, there is nobody to tell.
