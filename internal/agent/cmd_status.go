@@ -23,6 +23,9 @@ type statusCmd struct {
 
 // Run shows how the links are: as the daemon tells, else as their state on disk does.
 func (s *statusCmd) Run(c *command) error {
+	if s.Timeout < 0 {
+		return negativeTimeout(s.Timeout)
+	}
 	st, err := s.read(c)
 	if err != nil {
 		return err

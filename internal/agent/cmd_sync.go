@@ -26,9 +26,17 @@ type syncCmd struct {
 	Timeout time.Duration `help:"Give up after this time." default:"10m"`
 }
 
+// negativeTimeout refuses a time to wait that no one can have meant.
+func negativeTimeout(d time.Duration) error {
+	return usage("--timeout %s: a time to wait is not negative", d)
+}
+
 // Run brings directories in step once. Where a daemon serves the state directory, it
 // does the work. What cannot work as given changes nothing.
 func (x *syncCmd) Run(c *command) error {
+	if x.Timeout < 0 {
+		return negativeTimeout(x.Timeout)
+	}
 	links, err := x.links(c)
 	if err != nil {
 		return err
