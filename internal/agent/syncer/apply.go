@@ -79,6 +79,10 @@ func (c *cycle) apply(ctx context.Context, a reconcile.Action) error {
 			c.later(soon) // the hub went on meanwhile; its change comes with the next pull
 			return nil
 		}
+		if bad := unfit(p, f.Content); len(bad) > 0 {
+			c.hold(Held{Path: p, By: HeldByDisk, Revision: c.cursor.Revision, Violations: bad})
+			return nil
+		}
 		if from, moved := c.moves[p]; moved && a.Local == "" && c.local[from] != "" {
 			return c.move(ctx, a, from)
 		}
