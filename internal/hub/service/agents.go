@@ -112,8 +112,9 @@ func (s *Service) Agents(ctx context.Context, c Call, team memory.Team, page Pag
 	if err != nil {
 		return nil, "", s.refused(ctx, c, team, "agent.list", "agents", err)
 	}
+	of := listOf("agents", string(team))
 	var at struct{ Skip int }
-	if err := page.decode(&at); err != nil {
+	if err := page.decode(of, &at); err != nil {
 		return nil, "", err
 	}
 	all := s.agents.list(team, s.Now())
@@ -126,5 +127,5 @@ func (s *Service) Agents(ctx context.Context, c Call, team memory.Team, page Pag
 		return all, "", nil
 	}
 	at.Skip += n
-	return all[:n], encodePage(at), nil
+	return all[:n], encodePage(of, at), nil
 }

@@ -92,8 +92,9 @@ func (s *Service) AuditEvents(ctx context.Context, c Call, team memory.Team, pag
 	if err != nil {
 		return nil, "", s.refused(ctx, c, team, "audit.list", "audit log", err)
 	}
+	of := listOf("audit", string(team))
 	var at struct{ Before int64 }
-	if err := page.decode(&at); err != nil {
+	if err := page.decode(of, &at); err != nil {
 		return nil, "", err
 	}
 	limit := page.size(100, 1000)
@@ -105,7 +106,7 @@ func (s *Service) AuditEvents(ctx context.Context, c Call, team memory.Team, pag
 		return events, "", err
 	}
 	at.Before = events[len(events)-1].ID
-	return events, encodePage(at), nil
+	return events, encodePage(of, at), nil
 }
 
 // adminScope returns the team whose administration the caller asks for: its own

@@ -128,8 +128,9 @@ func (s *Service) Conflicts(ctx context.Context, c Call, key memory.ProjectKey, 
 	if err != nil {
 		return nil, "", err
 	}
+	of := listOf("conflicts", scope)
 	var at struct{ After string }
-	if err := page.decode(&at); err != nil {
+	if err := page.decode(of, &at); err != nil {
 		return nil, "", err
 	}
 	if i := slices.IndexFunc(list, func(l listedConflict) bool { return l.ID == at.After }); i >= 0 {
@@ -139,7 +140,7 @@ func (s *Service) Conflicts(ctx context.Context, c Call, key memory.ProjectKey, 
 	var out []Conflict
 	for _, l := range list {
 		if len(out) == size {
-			return out, encodePage(at), nil
+			return out, encodePage(of, at), nil
 		}
 		text, _, err := loadFresh(ctx, s.settings, scope, settingConflictPrefix+l.ID, conflictText{})
 		s.settings.forget(scope, settingConflictPrefix+l.ID) // texts are large; not worth keeping
@@ -147,7 +148,7 @@ func (s *Service) Conflicts(ctx context.Context, c Call, key memory.ProjectKey, 
 			return nil, "", err
 		}
 		if bytes += len(text.Theirs); bytes > maxAnswerBytes && len(out) > 0 {
-			return out, encodePage(at), nil
+			return out, encodePage(of, at), nil
 		}
 		l.Theirs = text.Theirs
 		out = append(out, l.Conflict)

@@ -7,14 +7,15 @@ import "testing"
 func FuzzPageToken(f *testing.F) {
 	f.Add("")
 	f.Add("e30")
-	f.Add(encodePage(struct{ After string }{"a.md"}))
+	of := listOf("things", "teams/acme")
+	f.Add(encodePage(of, struct{ After string }{"a.md"}))
 	f.Fuzz(func(t *testing.T, token string) {
 		var at struct{ After string }
-		if err := (Page{Token: token}).decode(&at); err != nil || token == "" {
+		if err := (Page{Token: token}).decode(of, &at); err != nil || token == "" {
 			return
 		}
 		var again struct{ After string }
-		if err := (Page{Token: encodePage(at)}).decode(&again); err != nil || again != at {
+		if err := (Page{Token: encodePage(of, at)}).decode(of, &again); err != nil || again != at {
 			t.Errorf("%q: %+v, then %+v, %v", token, at, again, err)
 		}
 	})

@@ -99,7 +99,7 @@ func (s *Service) Projects(ctx context.Context, c Call, team memory.Team, page P
 	}
 	keys = slices.DeleteFunc(keys, func(k memory.ProjectKey) bool { return !c.Principal.reaches(k) })
 	slices.SortFunc(keys, store.CompareProjects)
-	keys, next, err := pageOf(keys, page, memory.ProjectKey.String)
+	keys, next, err := pageOf(listOf("projects", string(team)), keys, page, memory.ProjectKey.String)
 	if err != nil {
 		return nil, "", err
 	}
@@ -216,7 +216,7 @@ func (s *Service) Teams(ctx context.Context, c Call, page Page) ([]Team, string,
 		return nil, "", err
 	}
 	names = slices.DeleteFunc(names, func(t memory.Team) bool { return !c.Principal.reachesTeam(t) })
-	names, next, err := pageOf(names, page, func(t memory.Team) string { return string(t) })
+	names, next, err := pageOf(listOf("teams", ""), names, page, func(t memory.Team) string { return string(t) })
 	if err != nil {
 		return nil, "", err
 	}

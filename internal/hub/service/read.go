@@ -42,8 +42,9 @@ func (s *Service) List(ctx context.Context, c Call, key memory.ProjectKey, q Lis
 	if err := c.Principal.mayProject(key, Reader); err != nil {
 		return Listing{}, s.refused(ctx, c, key.Team, "memory.list", key.String(), err)
 	}
+	of := listOf("memories", key.String(), q.Content, q.Deleted, q.EarlierETags, q.ChangedAfter)
 	var at listPosition
-	if err := q.Page.decode(&at); err != nil {
+	if err := q.Page.decode(of, &at); err != nil {
 		return Listing{}, err
 	}
 	if at.Head.Epoch == "" {
@@ -84,7 +85,7 @@ func (s *Service) List(ctx context.Context, c Call, key memory.ProjectKey, q Lis
 	out := Listing{Memories: found, Head: at.Head}
 	if more && len(found) > 0 {
 		at.After = found[len(found)-1].Path
-		out.Next = encodePage(at)
+		out.Next = encodePage(of, at)
 	}
 	return out, nil
 }
@@ -211,7 +212,8 @@ func (s *Service) Commits(ctx context.Context, c Call, key memory.ProjectKey, pa
 		return nil, "", hide(key, err)
 	}
 	at := historyPosition{Below: info.Head.Revision + 1, Path: path}
-	if err := page.decode(&at); err != nil {
+	of := listOf("commits", key.String(), path)
+	if err := page.decode(of, &at); err != nil {
 		return nil, "", err
 	}
 	if at.Below > info.Head.Revision+1 {
@@ -238,7 +240,7 @@ func (s *Service) Commits(ctx context.Context, c Call, key memory.ProjectKey, pa
 		}
 	}
 	if at.Below > info.Oldest {
-		return out, encodePage(at), nil
+		return out, encodePage(of, at), nil
 	}
 	return out, "", nil
 }

@@ -132,7 +132,7 @@ func (s *Service) Tokens(ctx context.Context, c Call, team memory.Team, page Pag
 		all = slices.DeleteFunc(all, func(t store.Token) bool { return t.Project != p.Project })
 	}
 	slices.SortFunc(all, func(a, b store.Token) int { return cmp.Compare(a.ID, b.ID) })
-	return pageOf(all, page, func(t store.Token) string { return t.ID })
+	return pageOf(listOf("tokens", string(team), p.Project), all, page, func(t store.Token) string { return t.ID })
 }
 
 // RevokeToken ends a token at once. A token outside the caller's reach and one that
