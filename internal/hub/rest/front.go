@@ -135,6 +135,9 @@ func (f *Front) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	if err := control.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 		f.log.Debug("REST: no write deadline", "error", err.Error())
 	}
+	if !f.readable(w, r) {
+		return
+	}
 	if r.ContentLength > maxBody {
 		f.fail(w, r, http.StatusRequestEntityTooLarge, codes.InvalidArgument, fmt.Sprintf("the body has %d bytes, the limit is %d", r.ContentLength, int64(maxBody)))
 		return
