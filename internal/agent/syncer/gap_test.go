@@ -82,3 +82,22 @@ func TestGapOfASaveMeetsAnEdit(t *testing.T) {
 		t.Errorf("got %q, want both edits: %q", got, want)
 	}
 }
+
+// TestSupplantedFileDoesNotWait: a file gave way to a directory or to another
+// spelling, so nobody is saving it.
+func TestSupplantedFileDoesNotWait(t *testing.T) {
+	for _, next := range []memory.Path{"a.md/x.md", "A.md"} {
+		w := newWorld(t)
+		a := w.machine("a")
+		dirs := a.timed()
+		a.Save("a.md", "one\n")
+		a.sync()
+
+		a.Delete("a.md")
+		a.Save(next, "another text, long enough to be no rename of the old one\n")
+		dirs.root = w.now.Add(5 * time.Second)
+		if r := a.sync(); r.Deleted != 1 || r.Pushed != 1 || r.Pending != 0 {
+			t.Errorf("%s: %+v, want the delete and the new file sent", next, r)
+		}
+	}
+}
