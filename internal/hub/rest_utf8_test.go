@@ -32,10 +32,9 @@ func TestRESTRefusesWhatIsNotUTF8(t *testing.T) {
 		{"GET", "/v1/auditEvents?teamId=%ff", "INVALID_ARGUMENT"},
 	} {
 		for _, credential := range []string{"", writer} {
-			res, body := ask(t, h, x.method, x.path, credential)
-			id := res.Header.Get("X-Request-Id")
-			if res.StatusCode != http.StatusBadRequest || !strings.Contains(body, `"`+x.reason+`"`) {
-				t.Errorf("%s %s: %s %s, want 400 %s", x.method, x.path, res.Status, body, x.reason)
+			status, id, body := ask(t, h, x.method, x.path, credential)
+			if status != http.StatusBadRequest || !strings.Contains(body, `"`+x.reason+`"`) {
+				t.Errorf("%s %s: %d %s, want 400 %s", x.method, x.path, status, body, x.reason)
 			}
 			if id == "" || !strings.Contains(h.Log.String(), id) {
 				t.Errorf("%s %s: request id %q is not in the log", x.method, x.path, id)
@@ -43,13 +42,14 @@ func TestRESTRefusesWhatIsNotUTF8(t *testing.T) {
 		}
 	}
 	for _, path := range []string{base + "/memories", base, base + "/memories/a.md"} {
-		if res, body := ask(t, h, "GET", path, "Bearer \xff\xfe"); res.StatusCode != http.StatusUnauthorized {
-			t.Errorf("%s with a credential that is no text: %s %s, want 401", path, res.Status, body)
+		if status, _, body := ask(t, h, "GET", path, "Bearer \xff\xfe"); status != http.StatusUnauthorized {
+			t.Errorf("%s with a credential that is no text: %d %s, want 401", path, status, body)
 		}
 	}
 }
 
-func ask(t *testing.T, h *hubtest.Hub, method, path, credential string) (*http.Response, string) {
+// ask returns the status, the request id and the body of an answer.
+func ask(t *testing.T, h *hubtest.Hub, method, path, credential string) (status int, id, body string) {
 	t.Helper()
 	req, err := http.NewRequest(method, "http://"+h.HTTPAddr+path, nil)
 	if err != nil {
@@ -65,9 +65,9 @@ func ask(t *testing.T, h *hubtest.Hub, method, path, credential string) (*http.R
 	if err != nil {
 		t.Fatal(err)
 	}
-	body, err := io.ReadAll(res.Body)
+	text, err := io.ReadAll(res.Body)
 	if cerr := res.Body.Close(); err != nil || cerr != nil {
 		t.Fatal(err, cerr)
 	}
-	return res, string(body)
+	return res.StatusCode, res.Header.Get("X-Request-Id"), string(text)
 }
