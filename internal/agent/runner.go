@@ -30,6 +30,8 @@ const (
 	localRetry = 2 * time.Second
 	reprobe    = 5 * time.Minute
 	tokenPoll  = 2 * time.Second
+	// headDelay is when a stream that was opened anew is compared with the hub's head.
+	headDelay = time.Second
 	// ownDelay is how long a link leaves its own commits unread.
 	ownDelay = 100 * time.Millisecond
 	// awayFor is how long the stream may be down before the link counts as offline.
@@ -263,6 +265,11 @@ func (r *runner) cycle(ctx context.Context, news bool) time.Duration {
 		if err := r.report.round(ctx, r.syncer(), st.Conflicts); err != nil {
 			r.log.Debug("conflicts are not all known to the hub", "error", err)
 		}
+	}
+	if _, live := r.remote.delivered(); live && !r.remote.checkedHead() {
+		// The stream was opened anew beside this cycle. That it has come to the hub's
+		// head is asked soon, not whenever something moves next.
+		wait = sooner(wait, headDelay)
 	}
 	return sooner(wait, r.unfinished(res, st))
 }
