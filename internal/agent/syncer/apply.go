@@ -292,12 +292,12 @@ func (c *cycle) writeMerged(ctx context.Context, a reconcile.Action, merged, hub
 	return ok, err
 }
 
-// conflict keeps the local text beside the state, and then gives its place to the hub's.
-func (c *cycle) conflict(ctx context.Context, a reconcile.Action, base []byte, hasBase bool, local []byte) error {
-	p, f := a.Path, c.remote[a.Path]
+// newConflict describes how a local text, of the given etag and time, loses the path
+// to the hub's f, and keeps the texts that belong to it.
+func (c *cycle) newConflict(p memory.Path, f remoteFile, etag memory.ETag, modTime time.Time, base []byte, hasBase bool, local []byte) Conflict {
 	x := Conflict{
-		ID: textID(string(p), string(a.Local), string(f.ETag)), Path: p, Local: a.Local, Hub: f.ETag,
-		HubRevision: f.Revision, LocalModTime: c.snap.Files[p].ModTime, Time: c.now,
+		ID: textID(string(p), string(etag), string(f.ETag)), Path: p, Local: etag, Hub: f.ETag,
+		HubRevision: f.Revision, LocalModTime: modTime, Time: c.now,
 	}
 	if hasBase {
 		x.Base = memory.ETagOf(base)
@@ -305,6 +305,13 @@ func (c *cycle) conflict(ctx context.Context, a reconcile.Action, base []byte, h
 	}
 	c.keepText(local)
 	c.keepText(f.Content)
+	return x
+}
+
+// conflict keeps the local text beside the state, and then gives its place to the hub's.
+func (c *cycle) conflict(ctx context.Context, a reconcile.Action, base []byte, hasBase bool, local []byte) error {
+	p, f := a.Path, c.remote[a.Path]
+	x := c.newConflict(p, f, a.Local, c.snap.Files[p].ModTime, base, hasBase, local)
 	_, known := c.s.state.Conflicts[x.ID]
 	if !known {
 		c.todo.PutConflicts = append(c.todo.PutConflicts, x)

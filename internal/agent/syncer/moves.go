@@ -70,16 +70,7 @@ func (c *cycle) move(ctx context.Context, a reconcile.Action, from memory.Path) 
 	if m.OK {
 		text = m.Text
 	}
-	x := Conflict{
-		ID: textID(string(to), string(c.local[from]), string(f.ETag)), Path: to, Local: c.local[from], Hub: f.ETag,
-		HubRevision: f.Revision, LocalModTime: c.snap.Files[from].ModTime, Time: c.now,
-	}
-	if hasBase {
-		x.Base = memory.ETagOf(base)
-		c.keepText(base)
-	}
-	c.keepText(local)
-	c.keepText(f.Content)
+	x := c.newConflict(to, f, c.local[from], c.snap.Files[from].ModTime, base, hasBase, local)
 	c.todo.PutConflicts = append(c.todo.PutConflicts, x)
 	if err := c.save(ctx); err != nil {
 		return err
