@@ -26,10 +26,6 @@ type runCmd struct {
 	OpsAddr string `help:"Where to serve metrics, health and profiles; empty is nowhere. Loopback only." placeholder:"HOST:PORT"`
 }
 
-// gcPercent makes the collector run more often than Go's default: the agent's heap is
-// small and mostly idle, and its size is what people see.
-const gcPercent = 50
-
 // Run keeps directories in step until the program is asked to stop.
 func (r *runCmd) Run(c *command) error {
 	log, err := c.logger()
@@ -179,6 +175,7 @@ func (c *command) serve(d *Daemon, server *control.Server, ops net.Listener, reg
 			log.Error("command socket ended", "error", err)
 		}
 	})
+	wg.Go(func() { giveBack(bg) })
 	if c.Ready != nil {
 		c.Ready()
 	}
