@@ -21,7 +21,7 @@ type rule struct {
 
 // shared are the packages both programs stand on.
 var shared = []string{
-	"memory", "wire", "secretscan", "config", "telemetry", "buildinfo", "client", "lexical",
+	"memory", "wire", "secretscan", "config", "telemetry", "buildinfo", "client", "lexical", "filelock",
 }
 
 // layers is the map of DESIGN: every package below internal/, with what it may
@@ -39,6 +39,7 @@ var layers = map[string]rule{
 	"config":     {internal: []string{"memory"}},
 	"telemetry":  {internal: []string{"buildinfo"}},
 	"client":     {internal: []string{"memory", "wire"}},
+	"filelock":   {},
 
 	// The hub.
 	"hub/store":          {internal: []string{"memory"}},
@@ -66,7 +67,7 @@ var layers = map[string]rule{
 	"agent":                 {internal: append([]string{"agent/...", "lifecycle/...", "clients/..."}, shared...)},
 
 	// The local memory engine.
-	"lifecycle/memdir":          {internal: []string{"memory"}},
+	"lifecycle/memdir":          {internal: []string{"memory", "filelock"}},
 	"lifecycle/transcript":      {},
 	"lifecycle/recall":          {internal: []string{"memory", "lexical", "lifecycle/memdir", "lifecycle/model"}},
 	"lifecycle/inject":          {internal: []string{"memory", "lifecycle/recall", "lifecycle/transcript"}},

@@ -1,0 +1,55 @@
+package filelock_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/memsvc/memsvc/internal/filelock"
+)
+
+func open(t *testing.T, name string) *os.File {
+	t.Helper()
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	return f
+}
+
+func TestOnlyOneHolds(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "lock")
+	a, b := open(t, name), open(t, name)
+	if err := filelock.TryLock(a); err != nil {
+		t.Fatal(err)
+	}
+	if err := filelock.TryLock(b); !errors.Is(err, filelock.ErrHeld) {
+		t.Fatalf("the second got %v, want ErrHeld", err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- filelock.Lock(t.Context(), b) }()
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Fatalf("after the first let go: %v", err)
+	}
+}
+
+func TestLockGivesUpWithItsContext(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "lock")
+	a, b := open(t, name), open(t, name)
+	if err := filelock.TryLock(a); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- filelock.Lock(ctx, b) }()
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Fatalf("got %v, want the context's error", err)
+	}
+}
