@@ -223,18 +223,16 @@ func (r *remote) appliedUpTo(cursor memory.Cursor) []time.Time {
 	return out
 }
 
-// fits reports whether nothing speaks against seen being a point of the history that
-// at is from. What is not certain is asked of the hub.
+// fits reports whether seen is surely a point of the history that at is from. What is not
+// certain, as of any earlier revision, is asked of the hub.
 func fits(seen, at memory.Cursor) bool {
 	switch {
 	case seen == (memory.Cursor{}):
 		return true
-	case seen.Epoch != at.Epoch || seen.Revision > at.Revision:
+	case seen.Epoch != at.Epoch || seen.Revision != at.Revision:
 		return false
-	case seen.Revision == at.Revision:
-		return seen.CommitID == at.CommitID
 	}
-	return true
+	return seen.CommitID == at.CommitID
 }
 
 // Changes returns what the stream has delivered after the cursor, else asks the hub.

@@ -42,6 +42,7 @@ type cycle struct {
 	// passed are the texts that paths went through on the hub since the cursor.
 	passed map[memory.Path]map[memory.ETag]memory.Revision
 	told   map[memory.Path]map[memory.Revision]memory.ETag // the same, by revision
+	marks  []Mark                                          // the commits since the cursor
 	stale  map[memory.Path]bool                            // follow the hub, but keep a copy
 	// renamed are the paths that commits since the cursor renamed, new from old; moves
 	// are those where a local file follows (see moves.go).

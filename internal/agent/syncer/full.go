@@ -2,7 +2,6 @@ package syncer
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,22 +10,26 @@ import (
 	"github.com/memsvc/memsvc/internal/memory"
 )
 
-// recover compares everything with a hub whose history is another one. The hub is
-// asked anew how far back it reaches, since it may have been restored once more.
-func (c *cycle) recover(ctx context.Context, r Recovery) error {
-	_, err := c.s.ports.Remote.Head(ctx, r.From)
-	var e *memory.Error
-	switch {
-	case err == nil:
-		// The old history is back. What the baseline learned in between cannot be
-		// told apart from it by revisions, only by texts.
-		r.Rewind = 0
-	case errors.Is(err, memory.ErrEpochChanged) && errors.As(err, &e):
-		r.Rewind = e.RewindRevision
-	default:
+// recover compares everything with a hub whose history is not the one that the cursor
+// from is of. The hub is asked anew how far back it reaches, since it may have been
+// restored once more. The baseline may have learned already from a history that was there
+// in between; what all of them share is what the ones before this one shared.
+func (c *cycle) recover(ctx context.Context, from memory.Cursor) error {
+	rewind, epoch, err := c.fork(ctx, from)
+	if err != nil {
 		return &stepError{step: "ask the hub where it stands", err: err}
 	}
-	return c.pullAll(ctx, reasonRewound, r.From, r.Rewind)
+	now := Recovery{Rewind: rewind, From: from, Epoch: epoch}
+	was := c.s.state.Recovery
+	if was != nil {
+		now.Rewind = min(now.Rewind, was.Rewind)
+	}
+	if was == nil || *was != now {
+		if err := c.s.save(ctx, Update{SetRecovery: &now}); err != nil {
+			return err
+		}
+	}
+	return c.pullAll(ctx, reasonRewound, from, now.Rewind)
 }
 
 type pullReason uint8

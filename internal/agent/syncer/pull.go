@@ -33,29 +33,20 @@ func (c *cycle) pull(ctx context.Context) error {
 		if r.From == (memory.Cursor{}) {
 			return c.pullAll(ctx, reasonFresh, memory.Cursor{}, 0)
 		}
-		return c.recover(ctx, *r)
+		return c.recover(ctx, r.From)
 	}
 	err := c.pullChanges(ctx)
 	if err == nil {
 		var rewound bool
 		if rewound, err = c.rewound(ctx); rewound {
-			r := Recovery{From: s.state.Cursor, Epoch: c.cursor.Epoch}
-			if err := s.save(ctx, Update{SetRecovery: &r}); err != nil {
-				return err
-			}
-			return c.recover(ctx, r)
+			return c.recover(ctx, s.state.Cursor)
 		}
 	}
-	var e *memory.Error
 	switch {
 	case errors.Is(err, memory.ErrRevisionCompacted):
 		return c.pullAll(ctx, reasonCompacted, s.state.Cursor, 0)
-	case errors.Is(err, memory.ErrEpochChanged) && errors.As(err, &e):
-		r := Recovery{Rewind: e.RewindRevision, From: s.state.Cursor, Epoch: e.Head.Epoch}
-		if err := s.save(ctx, Update{SetRecovery: &r}); err != nil {
-			return err
-		}
-		return c.recover(ctx, r)
+	case errors.Is(err, memory.ErrEpochChanged):
+		return c.recover(ctx, s.state.Cursor)
 	}
 	return err
 }
@@ -127,6 +118,7 @@ func (c *cycle) pullChanges(ctx context.Context) error {
 			c.fold(&page.Commits[i])
 			c.cursor = page.Cursors[i]
 		}
+		c.passMarks(page.Cursors)
 		if !page.More || len(page.Commits) == 0 {
 			return nil
 		}

@@ -310,38 +310,6 @@ func TestHubRestored(t *testing.T) {
 	}
 }
 
-// A volume snapshot put back has the same epoch but a lower head, or another history.
-func TestHubSnapshotWithoutNewEpoch(t *testing.T) {
-	for _, goesOn := range []bool{false, true} {
-		t.Run(fmt.Sprint("goes on=", goesOn), func(t *testing.T) {
-			w := newWorld(t)
-			a := w.machine("a")
-			a.save("old.md", "old\n")
-			a.sync()
-			backup := w.hub.Clone()
-			a.save("new.md", "new\n")
-			a.save("old.md", "second\n")
-			a.sync()
-			w.hub, a.remote.Hub = backup, backup
-			// What is shared cannot be told, so old.md is a conflict.
-			want := files{"old.md": "old\n", "new.md": "new\n"}
-			if goesOn {
-				w.now = w.now.Add(time.Hour)
-				for i := range 3 {
-					w.hub.Put("other.md", fmt.Sprint("other ", i, "\n"))
-				}
-				want["other.md"] = "other 2\n"
-			}
-			w.settle(a)
-			a.want(want)
-			w.want(want)
-			if x, err := a.s.Conflict(t.Context(), "old.md"); err != nil || string(x.Ours) != "second\n" {
-				t.Errorf("conflict %q, %v", x.Ours, err)
-			}
-		})
-	}
-}
-
 // The request reaches the hub, its answer is lost, the user edits on: no conflict.
 func TestLostAnswerAndEdit(t *testing.T) {
 	w := newWorld(t)

@@ -80,8 +80,8 @@ func (c *cycle) saveFull(ctx context.Context) error {
 func (u *Update) empty() bool {
 	return u.LinkID == "" && u.Cursor == nil && len(u.Texts)+len(u.PutBaseline)+len(u.DropBaseline)+len(u.PutConflicts)+
 		len(u.DropConflicts)+len(u.PutHeld)+len(u.DropHeld)+len(u.PutIntents)+len(u.DropIntents)+len(u.PutAhead)+
-		len(u.DropAhead)+len(u.PutTrash)+len(u.DropTrash)+len(u.AddNotes) == 0 &&
-		u.SetHalt == nil && !u.ClearHalt && u.SetRecovery == nil && !u.ClearRecovery
+		len(u.DropAhead)+len(u.PutTrash)+len(u.DropTrash)+len(u.AddNotes)+len(u.PutMarks) == 0 &&
+		u.SetHalt == nil && !u.ClearHalt && u.SetRecovery == nil && !u.ClearRecovery && u.KeepMarks == nil
 }
 
 // text returns the bytes of an agreed text, saved or about to be.
@@ -182,6 +182,10 @@ func (c *cycle) advance(ctx context.Context) error {
 				c.todo.DropAhead = append(c.todo.DropAhead, p)
 			}
 		}
+		if r := st.Recovery; r != nil && r.From != (memory.Cursor{}) {
+			keep := r.Rewind
+			c.todo.KeepMarks = &keep
+		}
 		c.todo.SetRecovery = nil
 		c.todo.ClearRecovery = st.Recovery != nil
 	} else {
@@ -197,7 +201,7 @@ func (c *cycle) advance(ctx context.Context) error {
 	c.advanced = true
 	if c.cursor != st.Cursor {
 		cursor := c.cursor
-		c.todo.Cursor = &cursor
+		c.todo.Cursor, c.todo.PutMarks = &cursor, c.marks
 	}
 	return c.save(ctx)
 }

@@ -42,6 +42,9 @@ type LinkState struct {
 	// Notes are the newest events a person should be able to find, oldest first, at
 	// most MaxNotes.
 	Notes []Note
+	// Marks are points of the hub's history that the cursor went through, oldest first,
+	// the newest densest; see Mark.
+	Marks []Mark
 	// Recovery is set while a new epoch or a lost cursor is being worked off.
 	Recovery *Recovery
 }
@@ -167,7 +170,8 @@ const (
 
 // Recovery remembers, across restarts, how a full comparison has to judge.
 type Recovery struct {
-	// Rewind is the last revision that the hub's present history shares with ours.
+	// Rewind is the last revision that the hub's present history surely shares with
+	// ours, and with those that earlier attempts met.
 	Rewind memory.Revision
 	// From is the cursor we had.
 	From memory.Cursor
@@ -202,4 +206,9 @@ type Update struct {
 	AddNotes      []Note
 	SetRecovery   *Recovery
 	ClearRecovery bool
+	// KeepMarks forgets the marks after it: they are of a history that is no more.
+	KeepMarks *memory.Revision
+	// PutMarks are commits between the old cursor and the new one, ascending. The
+	// cursor makes its own mark.
+	PutMarks []Mark
 }

@@ -43,8 +43,15 @@ func (s *LinkState) Apply(u Update) {
 	if u.LinkID != "" {
 		s.LinkID = u.LinkID
 	}
+	if u.KeepMarks != nil {
+		s.cutMarks(*u.KeepMarks)
+	}
+	for _, m := range u.PutMarks {
+		s.mark(m)
+	}
 	if u.Cursor != nil {
 		s.Cursor = *u.Cursor
+		s.mark(Mark{s.Cursor.Revision, s.Cursor.CommitID})
 	}
 	for _, p := range u.DropBaseline {
 		delete(s.Baseline, p)

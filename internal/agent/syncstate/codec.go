@@ -45,6 +45,8 @@ type rest struct {
 	AddNotes      []syncer.Note     `json:",omitempty"`
 	SetRecovery   *syncer.Recovery  `json:",omitempty"`
 	ClearRecovery bool              `json:",omitempty"`
+	KeepMarks     *memory.Revision  `json:",omitempty"`
+	PutMarks      []syncer.Mark     `json:",omitempty"`
 }
 
 // encode returns the meta of an update. fresh is for snapshots: it says that the
@@ -90,6 +92,7 @@ func encode(u syncer.Update, fresh bool, texts []textRef) ([]byte, error) {
 		PutTrash: u.PutTrash, DropTrash: u.DropTrash,
 		AddNotes:    u.AddNotes,
 		SetRecovery: u.SetRecovery, ClearRecovery: u.ClearRecovery,
+		KeepMarks: u.KeepMarks, PutMarks: u.PutMarks,
 	})
 	if err != nil {
 		return nil, err
@@ -185,6 +188,7 @@ func (d *decoder) decode(meta []byte) (u syncer.Update, fresh bool, texts []text
 	u.PutTrash, u.DropTrash = r.PutTrash, r.DropTrash
 	u.AddNotes = r.AddNotes
 	u.SetRecovery, u.ClearRecovery = r.SetRecovery, r.ClearRecovery
+	u.KeepMarks, u.PutMarks = r.KeepMarks, r.PutMarks
 	return u, r.Fresh, texts, nil
 }
 
@@ -266,7 +270,7 @@ func (d *decoder) etag() memory.ETag {
 func snapshotOf(s *syncer.LinkState) syncer.Update {
 	u := syncer.Update{
 		LinkID: s.LinkID, Cursor: &s.Cursor, PutBaseline: s.Baseline,
-		SetHalt: s.Halt, AddNotes: s.Notes, SetRecovery: s.Recovery,
+		SetHalt: s.Halt, AddNotes: s.Notes, SetRecovery: s.Recovery, PutMarks: s.Marks,
 	}
 	for _, c := range s.Conflicts {
 		u.PutConflicts = append(u.PutConflicts, c)

@@ -145,6 +145,7 @@ func full() (syncer.Update, map[memory.ETag]string) {
 	at := time.Date(2026, 3, 4, 5, 6, 7, 89, time.UTC)
 	u := syncer.Update{
 		LinkID: "id", Cursor: &memory.Cursor{Epoch: "e", Revision: 7, CommitID: "c"},
+		PutMarks: []syncer.Mark{{Revision: 5, ID: "a"}, {Revision: 6, ID: "b"}},
 		PutBaseline: map[memory.Path]syncer.BaseEntry{
 			"a.md":      {Text: keep("a"), Hub: etag("a"), Local: etag("a"), HubRevision: 3},
 			"MEMORY.md": {Text: keep("i"), Hub: etag("hub"), Local: etag("local"), HubRevision: -1},
