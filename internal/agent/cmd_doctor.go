@@ -121,11 +121,14 @@ func (d *doctor) agent() {
 
 func (d *doctor) link(l Link) {
 	name := l.Name()
-	if err := l.check(); err != nil {
+	if err := d.c.state.check(l); err != nil {
 		d.add(name, "link", "failure", oneLine(err))
 		return
 	}
 	d.dir(l)
+	if why := personalContent(realDir(l.Dir)); why != "" {
+		d.add(name, "directory", "warning", l.Dir+" "+why+"; if the team put that there, all is well, else unlink this directory")
+	}
 	file := d.c.state.tokenFileOf(l)
 	if _, err := client.ReadTokenFile(file); err != nil {
 		d.add(name, "token", "failure", oneLine(err))

@@ -39,7 +39,7 @@ func (x *joinCmd) Run(c *command) error {
 	if err != nil {
 		return err
 	}
-	if err := l.check(); err != nil {
+	if err := c.state.check(l); err != nil {
 		return err
 	}
 	stored, err := c.state.storedLinks()

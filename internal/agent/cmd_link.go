@@ -99,7 +99,7 @@ func (x *linkCmd) Run(c *command) error {
 	if err != nil {
 		return err
 	}
-	if err := l.check(); err != nil {
+	if err := c.state.check(l); err != nil {
 		return err
 	}
 	stored, err := c.state.storedLinks()

@@ -127,7 +127,7 @@ func (c *command) reload(d *Daemon, flags linkFlags) error {
 		if d.Serves(l) {
 			return false
 		}
-		err := l.check()
+		err := c.state.check(l)
 		errs = append(errs, err)
 		return err != nil
 	})

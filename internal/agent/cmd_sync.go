@@ -110,7 +110,7 @@ func (x *syncCmd) links(c *command) ([]Link, error) {
 				return nil, err
 			}
 		}
-		if err := l.check(); err != nil {
+		if err := c.state.check(l); err != nil {
 			return nil, err
 		}
 	}

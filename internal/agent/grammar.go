@@ -122,7 +122,7 @@ func (c *command) links(f linkFlags, all bool) ([]Link, error) {
 		return nil, nothingLinked(f)
 	}
 	for _, l := range links {
-		if err := l.check(); err != nil {
+		if err := c.state.check(l); err != nil {
 			return nil, err
 		}
 	}

@@ -51,7 +51,7 @@ func usage(format string, args ...any) error {
 }
 
 // check refuses a link that cannot work, whatever the hub says. It touches nothing.
-func (l Link) check() error {
+func (s stateDir) check(l Link) error {
 	switch {
 	case l.Hub == "":
 		return usage("no hub: give --hub host:port")
@@ -68,19 +68,23 @@ func (l Link) check() error {
 	if _, err := memory.ParseProject(l.Project); err != nil {
 		return &config.UsageError{Err: err}
 	}
-	return checkDir(l.Dir)
+	return checkDir(l.Dir, s.has(l))
 }
 
 // checkDir applies ruling 13.1: the directory is the team/ directory itself, and nothing
-// personal lies in it.
-func checkDir(dir string) error {
+// personal lies in it. known says that this agent has served the link before.
+func checkDir(dir string, known bool) error {
 	if !filepath.IsAbs(dir) {
 		return usage("--dir %s: not an absolute path", dir)
 	}
 	if filepath.Dir(dir) == dir {
 		return usage("--dir %s: the root of a file system is no team/ directory", dir)
 	}
-	if why := personal(dir, os.Getenv); why != "" {
+	why := personal(dir, os.Getenv)
+	if why == "" && !known && !workspace.HasMarker(dir) {
+		why = personalContent(realDir(dir))
+	}
+	if why != "" {
 		return usage("--dir %s %s", dir, why)
 	}
 	fi, err := os.Stat(dir)

@@ -40,29 +40,32 @@ func tree(t *testing.T, names ...string) string {
 const mine = ".claude/projects/-k/memory/feedback_me.md"
 
 // TestPersonalMemoriesAreNoTeam: what holds, or may come to hold, personal memories is
-// refused, linked already or not (ruling 13.1).
+// refused (ruling 13.1); by its names and its place, linked already or not. What lies in a
+// linked directory is what the team put there.
 func TestPersonalMemoriesAreNoTeam(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		files []string
 		dir   string
+		// content: it can be told by what lies in it alone.
+		content bool
 	}{
-		{"a client's memory", []string{mine}, ".claude/projects/-k/memory"},
-		{"a folder of it", []string{mine, ".claude/projects/-k/memory/sub/x.md"}, ".claude/projects/-k/memory/sub"},
-		{"the project of a client", []string{mine}, ".claude/projects/-k"},
-		{"the projects of a client", []string{mine}, ".claude/projects"},
-		{"the settings of a client", []string{mine}, ".claude"},
-		{"the home", []string{mine}, "."},
-		{"a memory with a team/", []string{mine, ".claude/projects/-k/memory/team/x.md"}, ".claude/projects/-k/memory"},
-		{"above a team/ two levels", []string{"k/memory/team/x.md"}, "k"},
-		{"above a team/ three levels", []string{"k/memory/team/x.md"}, "."},
-		{"settings elsewhere", []string{"cfg/projects/-k/memory/x.md"}, "cfg"},
-		{"settings of nobody yet", []string{".claude/"}, ".claude"},
-		{"projects of nobody yet", []string{".claude/projects/"}, ".claude/projects"},
-		{"a project of nobody yet", []string{".claude/projects/-k/"}, ".claude/projects/-k"},
-		{"a project not made yet", []string{".claude/projects/"}, ".claude/projects/-k"},
-		{"a personal index", []string{"x/memory/MEMORY.md", "x/memory/feedback_p.md"}, "x/memory"},
-		{"a directory with team/", []string{"x/team/y.md"}, "x"},
+		{"a client's memory", []string{mine}, ".claude/projects/-k/memory", false},
+		{"a folder of it", []string{mine, ".claude/projects/-k/memory/sub/x.md"}, ".claude/projects/-k/memory/sub", false},
+		{"the project of a client", []string{mine}, ".claude/projects/-k", false},
+		{"the projects of a client", []string{mine}, ".claude/projects", false},
+		{"the settings of a client", []string{mine}, ".claude", false},
+		{"the home", []string{mine}, ".", true},
+		{"a memory with a team/", []string{mine, ".claude/projects/-k/memory/team/x.md"}, ".claude/projects/-k/memory", false},
+		{"above a team/ two levels", []string{"k/memory/team/x.md"}, "k", true},
+		{"above a team/ three levels", []string{"k/memory/team/x.md"}, ".", true},
+		{"settings elsewhere", []string{"cfg/projects/-k/memory/x.md"}, "cfg", true},
+		{"settings of nobody yet", []string{".claude/"}, ".claude", false},
+		{"projects of nobody yet", []string{".claude/projects/"}, ".claude/projects", false},
+		{"a project of nobody yet", []string{".claude/projects/-k/"}, ".claude/projects/-k", false},
+		{"a project not made yet", []string{".claude/projects/"}, ".claude/projects/-k", false},
+		{"a personal index", []string{"x/memory/MEMORY.md", "x/memory/feedback_p.md"}, "x/memory", true},
+		{"a directory with team/", []string{"x/team/y.md"}, "x", true},
 	} {
 		for _, linked := range []bool{false, true} {
 			base := tree(t, tc.files...)
@@ -72,7 +75,13 @@ func TestPersonalMemoriesAreNoTeam(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			err := checkDir(dir)
+			err := checkDir(dir, false)
+			if linked && tc.content {
+				if err != nil || checkDir(dir, true) != nil {
+					t.Errorf("%s, linked: %v", tc.name, err)
+				}
+				continue
+			}
 			var use *config.UsageError
 			if !errors.As(err, &use) || !strings.Contains(err.Error(), "personal") {
 				t.Errorf("%s, linked %v: %v", tc.name, linked, err)
@@ -84,7 +93,7 @@ func TestPersonalMemoriesAreNoTeam(t *testing.T) {
 			if _, err := os.Stat(link); err != nil {
 				continue // leads nowhere yet
 			}
-			if err := checkDir(link); !errors.As(err, &use) {
+			if err := checkDir(link, false); !errors.As(err, &use) {
 				t.Errorf("%s, linked %v, by another name: %v", tc.name, linked, err)
 			}
 		}
@@ -109,7 +118,7 @@ func TestTeamDirectoriesAreTaken(t *testing.T) {
 		{"topics of these names", []string{"a/projects/pay.md", "a/deep/er/memory/x.md"}, "a"},
 	} {
 		base := tree(t, tc.files...)
-		if err := checkDir(filepath.Join(base, tc.dir)); err != nil {
+		if err := checkDir(filepath.Join(base, tc.dir), false); err != nil {
 			t.Errorf("%s: %v", tc.name, err)
 		}
 	}
@@ -130,14 +139,14 @@ func TestPlacesOfTheClient(t *testing.T) {
 		"over": false, "over/sub": false, "over/team": true, "auto": false, "auto/sub": false, "auto/team": true, "auto/team/sub": true,
 		".": false, "other": true, "overt": true,
 	} {
-		err := checkDir(at(name))
+		err := checkDir(at(name), false)
 		var use *config.UsageError
 		if taken != (err == nil) || err != nil && !errors.As(err, &use) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	t.Setenv("CLAUDE_CONFIG_DIR", "")
-	if err := checkDir(at("home")); err == nil {
+	if err := checkDir(at("home"), false); err == nil {
 		t.Error("the home with the client's settings is taken")
 	}
 }

@@ -9,12 +9,11 @@ import (
 )
 
 // personal returns why a directory holds, or will hold, personal memories; "" is that
-// nothing speaks for it. It is judged by its names, by where this person's client keeps
-// its memories (SPEC 2.6), and by what lies in it, each time anew: a marker says that
-// somebody linked it, not that it was right.
+// nothing speaks for it. It is judged by its names and by where this person's client
+// keeps its memories (SPEC 2.6), each time anew: a marker says that somebody linked it,
+// not that it was right. What lies in it is another matter, see personalContent.
 func personal(dir string, env func(string) string) string {
-	real := realDir(dir)
-	for _, d := range []string{dir, real} {
+	for _, d := range []string{dir, realDir(dir)} {
 		if why := personalName(d); why != "" {
 			return why
 		}
@@ -22,7 +21,7 @@ func personal(dir string, env func(string) string) string {
 			return why
 		}
 	}
-	return personalContent(real)
+	return ""
 }
 
 // personalName judges by names alone, for what is not there yet.
@@ -82,7 +81,9 @@ func clientPlaces(env func(string) string) (config string, memories []string) {
 }
 
 // personalContent judges by what lies in a directory, three levels deep: a client's
-// configuration has projects/<key>/memory.
+// configuration has projects/<key>/memory. It is for a directory that is being linked.
+// In a linked one lies what any writer of the project put there, team/x.md and
+// memory/MEMORY.md too, and that must keep no agent from starting; doctor mentions it.
 func personalContent(dir string) string {
 	if isDir(dir, "team") {
 		return givesTeam("contains team/, so it holds personal memories too", dir)

@@ -18,7 +18,7 @@ func CheckOverlap(ctx context.Context, dir string) error {
 	if above := linkedAbove(dir); above != "" {
 		return fmt.Errorf("%w: %s", ErrUnsuitableRoot, insideAnother(dir, above))
 	}
-	if hasMarker(dir) {
+	if HasMarker(dir) {
 		return nil
 	}
 	below := ""
@@ -51,7 +51,7 @@ func linkedAbove(dir string) string {
 		return ""
 	}
 	for d := filepath.Dir(real); ; d = filepath.Dir(d) {
-		if hasMarker(d) {
+		if HasMarker(d) {
 			return d
 		}
 		if filepath.Dir(d) == d {
@@ -60,7 +60,8 @@ func linkedAbove(dir string) string {
 	}
 }
 
-func hasMarker(dir string) bool {
+// HasMarker reports whether dir carries the marker of a link, whoever made that.
+func HasMarker(dir string) bool {
 	fi, err := os.Lstat(filepath.Join(dir, MarkerName))
 	return err == nil && !fi.IsDir()
 }
@@ -93,7 +94,7 @@ func RemoveMarker(dir, linkID string) error {
 // RestoreMarker writes the marker of a link that is taken up again into dir. It leaves
 // a marker that is there, and a directory that is not, as they are.
 func RestoreMarker(dir, linkID string) error {
-	if fi, err := os.Stat(dir); err != nil || !fi.IsDir() || hasMarker(dir) {
+	if fi, err := os.Stat(dir); err != nil || !fi.IsDir() || HasMarker(dir) {
 		return nil //nolint:nilerr // what is wrong with the directory is the cycle's to say
 	}
 	w, err := New(dir, Options{})

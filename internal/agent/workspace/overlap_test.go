@@ -64,11 +64,11 @@ func TestLinkedInsideLinked(t *testing.T) {
 		t.Errorf("the outer link itself: %v", err)
 	}
 	// The marker of another link is left alone, one's own goes.
-	if err := RemoveMarker(inner.dir, "other"); err != nil || !hasMarker(inner.dir) {
-		t.Errorf("another link's marker: %v, there %t", err, hasMarker(inner.dir))
+	if err := RemoveMarker(inner.dir, "other"); err != nil || !HasMarker(inner.dir) {
+		t.Errorf("another link's marker: %v, there %t", err, HasMarker(inner.dir))
 	}
-	if err := RemoveMarker(inner.dir, "inner"); err != nil || hasMarker(inner.dir) {
-		t.Errorf("the marker: %v, there %t", err, hasMarker(inner.dir))
+	if err := RemoveMarker(inner.dir, "inner"); err != nil || HasMarker(inner.dir) {
+		t.Errorf("the marker: %v, there %t", err, HasMarker(inner.dir))
 	}
 	if s := scanOf(t, outer); len(s.Files) != 2 {
 		t.Errorf("after the inner link is gone the outer one sees %v", s.Files)
