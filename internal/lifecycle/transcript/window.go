@@ -1,0 +1,121 @@
+package transcript
+
+import (
+	"bytes"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Marker begins every block of text that memsync-agent puts into a conversation. What
+// was injected is read back from the transcript by it, so that a compaction, which
+// drops the text, by itself makes the memory eligible again (SPEC 6.3).
+const Marker = "<memsvc-memory "
+
+// Mark returns the opening tag of an injected memory without its closing bracket: more
+// attributes may follow. ref names the memory; bytes is how long the whole block is,
+// which is what the conversation's budget counts.
+func Mark(ref string, size int) string {
+	return Marker + `ref="` + ref + `" bytes="` + strconv.Itoa(size) + `"`
+}
+
+// Window is what the part of a conversation that is still in the context says: from the
+// end of the transcript back to the last compaction.
+type Window struct {
+	Tools    []string // used recently and successfully, the latest first, each once
+	Failed   []string // used recently, the last time without success
+	Surfaced []string // refs of the memories that were injected, each once
+	Injected int      // bytes that were injected, together
+	Compact  bool     // a compaction ends the window
+}
+
+// recentTools bounds how many calls of tools count as recent.
+const recentTools = 30
+
+// boundary is what the line of a compaction holds; such lines are short.
+var boundary = []byte(`compact_boundary`)
+
+const maxBoundaryLine = 16 << 10
+
+// ReadWindow reads the window of a transcript of size bytes. Lines of sub-agents do not
+// count: their context is another one.
+func ReadWindow(r io.ReaderAt, size int64) (Window, error) {
+	var (
+		w       Window
+		marker  = []byte(Marker[1:])
+		use     = []byte(`"tool_use"`)
+		result  = []byte(`"tool_result"`)
+		results = map[string]bool{} // by call: it failed
+		seen    = map[string]bool{}
+		calls   int
+	)
+	for l, err := range Backward(r, size) {
+		if err != nil {
+			return Window{}, err
+		}
+		if len(l.Text) < maxBoundaryLine && bytes.Contains(l.Text, boundary) {
+			if line, ok := Parse(l.Text); ok && line.Compaction && !line.Sidechain {
+				w.Compact = true
+				break
+			}
+		}
+		injected := bytes.Contains(l.Text, marker)
+		tools := calls < recentTools && (bytes.Contains(l.Text, use) || bytes.Contains(l.Text, result))
+		if !injected && !tools {
+			continue
+		}
+		line, ok := Parse(l.Text)
+		if !ok || line.Sidechain {
+			continue
+		}
+		for _, b := range slices.Backward(line.Blocks) {
+			switch {
+			case b.Kind == ToolResult:
+				results[b.ID] = b.Error
+			case b.Kind == ToolUse && calls < recentTools:
+				calls++
+				w.tool(b.Tool, results, b.ID)
+			case b.Kind == Text && injected && (line.Kind == User || line.Kind == Attachment || line.Kind == System):
+				w.inject(b.Text, seen)
+			}
+		}
+	}
+	return w, nil
+}
+
+// tool counts a call, whose result was read before it. One without a result is under
+// way, or was refused: it says nothing.
+func (w *Window) tool(name string, results map[string]bool, id string) {
+	failed, known := results[id]
+	if !known || slices.Contains(w.Tools, name) || slices.Contains(w.Failed, name) {
+		return
+	}
+	if failed {
+		w.Failed = append(w.Failed, name)
+	} else {
+		w.Tools = append(w.Tools, name)
+	}
+}
+
+// inject counts the blocks that Mark began in a text.
+func (w *Window) inject(text string, seen map[string]bool) {
+	for {
+		_, rest, ok := strings.Cut(text, Marker+`ref="`)
+		if !ok {
+			return
+		}
+		text = rest
+		ref, rest, ok := strings.Cut(rest, `" bytes="`)
+		digits, _, closed := strings.Cut(rest, `"`)
+		n, err := strconv.ParseUint(digits, 10, 31)
+		if !ok || !closed || err != nil || ref == "" || strings.ContainsAny(ref, "\"\n") {
+			continue // somebody else's words
+		}
+		w.Injected += int(n)
+		if !seen[ref] {
+			seen[ref] = true
+			w.Surfaced = append(w.Surfaced, ref)
+		}
+	}
+}
