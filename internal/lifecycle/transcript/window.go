@@ -34,7 +34,7 @@ type Window struct {
 const recentTools = 30
 
 // boundary is what the line of a compaction holds; such lines are short.
-var boundary = []byte(`compact_boundary`)
+const boundary = `compact_boundary`
 
 const maxBoundaryLine = 16 << 10
 
@@ -54,7 +54,7 @@ func ReadWindow(r io.ReaderAt, size int64) (Window, error) {
 		if err != nil {
 			return Window{}, err
 		}
-		if len(l.Text) < maxBoundaryLine && bytes.Contains(l.Text, boundary) {
+		if len(l.Text) < maxBoundaryLine && bytes.Contains(l.Text, []byte(boundary)) {
 			if line, ok := Parse(l.Text); ok && line.Compaction && !line.Sidechain {
 				w.Compact = true
 				break
