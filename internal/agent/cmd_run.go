@@ -23,7 +23,8 @@ import (
 
 type runCmd struct {
 	linkFlags
-	OpsAddr string `help:"Where to serve metrics, health and profiles; empty is nowhere. Loopback only." placeholder:"HOST:PORT"`
+	OpsAddr     string `help:"Where to serve metrics, health and profiles; empty is nowhere. On loopback, unless --insecure-ops." placeholder:"HOST:PORT"`
+	InsecureOps bool   `help:"Let the ops port, which has neither TLS nor credentials, listen beyond loopback, because something else protects it."`
 }
 
 // Run keeps directories in step until the program is asked to stop.
@@ -43,8 +44,8 @@ func (r *runCmd) Run(c *command) error {
 	}
 	var ops net.Listener
 	if r.OpsAddr != "" {
-		if !loopback(r.OpsAddr) {
-			return usage("--ops-addr %s: not on loopback; profiles and metrics are nobody else's business", r.OpsAddr)
+		if !loopback(r.OpsAddr) && !r.InsecureOps {
+			return usage("--ops-addr %s: not on loopback; profiles and metrics are nobody else's business, unless --insecure-ops says that something else protects the port", r.OpsAddr)
 		}
 		if ops, err = net.Listen("tcp", r.OpsAddr); err != nil {
 			return fmt.Errorf("--ops-addr: %w", err)

@@ -20,26 +20,27 @@ type grammar struct {
 
 	ShowVersion config.VersionFlag `name:"version" cmdline:"" help:"Print the version."`
 
-	Run       runCmd       `cmd:"" help:"Keep directories in step until stopped."`
-	Sync      syncCmd      `cmd:"" help:"Bring directories in step once. Exit 0: in step, 3: something waits for a person."`
-	Status    statusCmd    `cmd:"" help:"Show each link: phase, refusals, conflicts, errors."`
-	Conflicts conflictsCmd `cmd:"" help:"List, show and resolve conflicts."`
-	Trash     trashCmd     `cmd:"" help:"List, show and restore what was taken from the disk or given up, for 30 days."`
-	Log       logCmd       `cmd:"" help:"Show the commits of a project or of one memory."`
-	Show      showCmd      `cmd:"" help:"Print a memory as the hub has it, now or at a revision."`
-	Blame     blameCmd     `cmd:"" help:"Print a memory with who wrote each line, and in which revision."`
-	Diff      diffCmd      `cmd:"" help:"Compare local files with the hub, now or at a revision."`
-	Restore   restoreCmd   `cmd:"" help:"Bring memories back to what they were at a revision."`
-	Resume    resumeCmd    `cmd:"" help:"Decide what a brake asks: --accept-deletes or --restore."`
-	Check     checkCmd     `cmd:"" help:"Judge files as the guard would; no network. Exit 3: something is refused."`
-	Doctor    doctorCmd    `cmd:"" help:"Look for what stands in the way."`
-	Login     loginCmd     `cmd:"" help:"Store a token for a hub; it is read from standard input."`
-	Join      joinCmd      `cmd:"" help:"Take part in a project with a code of 'memsvc invite': token and link in one step."`
-	Link      linkCmd      `cmd:"" help:"Tie a directory to a project."`
-	Unlink    unlinkCmd    `cmd:"" help:"Untie a directory; its files stay."`
-	Links     linksCmd     `cmd:"" help:"List the links."`
-	Install   installCmd   `cmd:"" help:"Set the agent up as a service."`
-	Version   versionCmd   `cmd:"" help:"Print the version."`
+	Run         runCmd         `cmd:"" help:"Keep directories in step until stopped."`
+	Sync        syncCmd        `cmd:"" help:"Bring directories in step once. Exit 0: in step, 3: something waits for a person."`
+	Status      statusCmd      `cmd:"" help:"Show each link: phase, refusals, conflicts, errors."`
+	Conflicts   conflictsCmd   `cmd:"" help:"List, show and resolve conflicts."`
+	Trash       trashCmd       `cmd:"" help:"List, show and restore what was taken from the disk or given up, for 30 days."`
+	Log         logCmd         `cmd:"" help:"Show the commits of a project or of one memory."`
+	Show        showCmd        `cmd:"" help:"Print a memory as the hub has it, now or at a revision."`
+	Blame       blameCmd       `cmd:"" help:"Print a memory with who wrote each line, and in which revision."`
+	Diff        diffCmd        `cmd:"" help:"Compare local files with the hub, now or at a revision."`
+	Restore     restoreCmd     `cmd:"" help:"Bring memories back to what they were at a revision."`
+	Resume      resumeCmd      `cmd:"" help:"Decide what a brake asks: --accept-deletes or --restore."`
+	Check       checkCmd       `cmd:"" help:"Judge files as the guard would; no network. Exit 3: something is refused."`
+	Doctor      doctorCmd      `cmd:"" help:"Look for what stands in the way."`
+	Login       loginCmd       `cmd:"" help:"Store a token for a hub; it is read from standard input."`
+	Join        joinCmd        `cmd:"" help:"Take part in a project with a code of 'memsvc invite': token and link in one step."`
+	Link        linkCmd        `cmd:"" help:"Tie a directory to a project."`
+	Unlink      unlinkCmd      `cmd:"" help:"Untie a directory; its files stay."`
+	Links       linksCmd       `cmd:"" help:"List the links."`
+	Install     installCmd     `cmd:"" help:"Set the agent up as a service."`
+	Healthcheck healthcheckCmd `cmd:"" help:"Ask the daemon of this state directory whether it serves; exit 0 if so."`
+	Version     versionCmd     `cmd:"" help:"Print the version."`
 }
 
 // linkFlags describe one link, and give the links of a settings file what they lack.

@@ -92,3 +92,64 @@ func TestDamagedStateIsTold(t *testing.T) {
 		}
 	}
 }
+
+// TestHealthcheck asks a daemon, for a container without a shell, and again when there is none.
+func TestHealthcheck(t *testing.T) {
+	base := t.TempDir()
+	state, token := filepath.Join(base, "s"), filepath.Join(base, "token")
+	if err := os.WriteFile(token, []byte("msv_x\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	check := []string{"healthcheck", "--state-dir", state}
+	if stdout, stderr, code := invoke(t, check...); code != ExitTrouble || stdout != "" || !strings.Contains(stderr, "no daemon serves "+state) {
+		t.Errorf("without a daemon: exit %d, %q, %s", code, stdout, stderr)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ready, ended := make(chan struct{}), make(chan int, 1)
+	args := []string{"run", "--hub", "127.0.0.1:1", "--token-file", token, "--team", "acme", "--project", "pay", "--dir", filepath.Join(base, "team"), "--state-dir", state}
+	go func() {
+		ended <- Main(ctx, App{Args: args, Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard, Ready: func() { close(ready) }})
+	}()
+	<-ready
+	if stdout, stderr, code := invoke(t, check...); code != ExitOK || stdout != "serving, links: 1\n" {
+		t.Errorf("with a daemon whose hub is away: exit %d, %q, %s", code, stdout, stderr)
+	}
+	if _, stderr, code := invoke(t, append(check, "--timeout", "-1s")...); code != ExitUsage || !strings.Contains(stderr, "--timeout") {
+		t.Errorf("a negative time to wait: exit %d, %s", code, stderr)
+	}
+	cancel()
+	if code := <-ended; code != ExitOK {
+		t.Errorf("exit %d", code)
+	}
+}
+
+// TestOpsPortStaysOnLoopback unless somebody says that it is protected.
+func TestOpsPortStaysOnLoopback(t *testing.T) {
+	base := t.TempDir()
+	token := filepath.Join(base, "token")
+	if err := os.WriteFile(token, []byte("msv_x\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run := func(more ...string) (string, int) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		args := append([]string{"run", "--hub", "127.0.0.1:1", "--token-file", token, "--team", "acme", "--project", "pay", "--dir", filepath.Join(base, "team"), "--state-dir", filepath.Join(base, "s")}, more...)
+		var stderr strings.Builder
+		code := Main(ctx, App{Args: args, Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: &stderr, Ready: cancel})
+		return stderr.String(), code
+	}
+	for _, addr := range []string{":0", "0.0.0.0:0", "agent.example:0"} {
+		if stderr, code := run("--ops-addr", addr); code != ExitUsage || !strings.Contains(stderr, "--insecure-ops") {
+			t.Errorf("--ops-addr %s: exit %d, %s", addr, code, stderr)
+		}
+	}
+	// No machine has this address, so that the test listens on loopback only: the
+	// flag lets it through, and the system refuses it.
+	if stderr, code := run("--ops-addr", "203.0.113.1:0", "--insecure-ops"); code != ExitTrouble || !strings.Contains(stderr, "--ops-addr: listen") {
+		t.Errorf("--insecure-ops: exit %d, %s", code, stderr)
+	}
+	if stderr, code := run("--ops-addr", "127.0.0.1:0"); code != ExitOK {
+		t.Errorf("loopback: exit %d, %s", code, stderr)
+	}
+}

@@ -1,12 +1,16 @@
 package hub
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"text/tabwriter"
 	"time"
 
 	"github.com/memsvc/memsvc/internal/buildinfo"
 	"github.com/memsvc/memsvc/internal/client"
+	"github.com/memsvc/memsvc/internal/hub/authn"
 	"github.com/memsvc/memsvc/internal/memory"
 )
 
@@ -67,10 +71,19 @@ type tokenCreateCmd struct {
 	Role    string        `help:"reader, writer or admin." required:"" enum:"reader,writer,admin"`
 	Name    string        `help:"What it is for; commits carry it." required:"" placeholder:"NAME"`
 	TTL     time.Duration `name:"ttl" help:"How long it holds; without it, until revoked."`
+	Out     string        `cmdline:"" help:"Write the token to this new file (0600) instead; a file that is there already holds one, and none is made." placeholder:"FILE"`
 }
 
 // Run makes the token.
 func (c *tokenCreateCmd) Run(e *env) error {
+	if c.Out != "" {
+		if has, err := holdsToken(c.Out); err != nil || has {
+			if err == nil {
+				err = e.done("kept %s, which holds a token", c.Out)
+			}
+			return err
+		}
+	}
 	return c.with(e, func(hub *client.Client) error {
 		_, secret, err := hub.CreateToken(e.ctx, client.NewToken{
 			Name: c.Name, Team: memory.Team(c.Team), Project: memory.Project(c.Project), Role: c.Role, TTL: c.TTL,
@@ -78,9 +91,31 @@ func (c *tokenCreateCmd) Run(e *env) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintln(e.stdout, secret)
-		return nil
+		if c.Out == "" {
+			fmt.Fprintln(e.stdout, secret)
+			return nil
+		}
+		if err := writeSecretFile(c.Out, secret+"\n"); err != nil {
+			return fmt.Errorf("token create: the token was made and could not be kept; revoke it (token list): --out %s: %w", c.Out, err)
+		}
+		return e.done("wrote a token to %s", c.Out)
 	})
+}
+
+// holdsToken reports whether a file holds a token. A file that holds anything else
+// is an error: it is never overwritten.
+func holdsToken(name string) (bool, error) {
+	text, err := readSecretFile(name)
+	if err != nil {
+		return false, usage("--out: %v", err)
+	}
+	if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if !authn.WellFormed(text) {
+		return false, usage("--out %s: exists and holds no token; move it away", name)
+	}
+	return true, nil
 }
 
 type tokenListCmd struct {
