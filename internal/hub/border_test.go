@@ -526,7 +526,7 @@ func TestConnectionBound(t *testing.T) {
 		if cerr := res.Body.Close(); err != nil || cerr != nil {
 			t.Fatal(err, cerr)
 		}
-		return strings.Contains(string(text), `memsvc_connections_refused_total{port="grpc"} 16`)
+		return strings.Contains(string(text), `memsvc_connections_refused_total{bound="port",port="grpc"} 16`)
 	})
 }
 

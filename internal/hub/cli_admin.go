@@ -92,6 +92,9 @@ func (c *teamSetCmd) Run(e *env) error {
 	if c.WritersCreateProjects == nil && c.Retention == nil && c.MaxFiles == nil && c.MaxBytes == nil {
 		return usage("team set: nothing to set; name a setting, like --retention 720h")
 	}
+	if err := c.check(); err != nil {
+		return &ConfigError{Err: err}
+	}
 	return c.with(e, func(hub *client.Client) error {
 		teams, err := hub.TeamSettings(e.ctx)
 		if err != nil {
@@ -111,6 +114,21 @@ func (c *teamSetCmd) Run(e *env) error {
 		}
 		return e.done("changed team %s", c.Team)
 	})
+}
+
+// check refuses numbers that cannot be, before anybody is asked.
+func (c *teamSetCmd) check() error {
+	var errs []error
+	if d := c.Retention; d != nil && *d != 0 {
+		errs = append(errs, within("--retention", *d, minRetention, maxRetention))
+	}
+	if n := c.MaxFiles; n != nil {
+		errs = append(errs, within("--max-files", *n, 0, mostFiles))
+	}
+	if n := c.MaxBytes; n != nil {
+		errs = append(errs, within("--max-bytes", *n, 0, mostBytes))
+	}
+	return errors.Join(errs...)
 }
 
 func set[T any](to *T, from *T) {
@@ -305,6 +323,9 @@ type auditCmd struct {
 
 // Run lists the log, newest first.
 func (c *auditCmd) Run(e *env) error {
+	if err := within("--limit", c.Limit, 1, mostEvents); err != nil {
+		return &ConfigError{Err: err}
+	}
 	return c.with(e, func(hub *client.Client) error {
 		events, err := hub.Audit(e.ctx, memory.Team(c.Team), c.Limit)
 		if err != nil {

@@ -23,6 +23,9 @@ type inviteCmd struct {
 
 // Run makes a token and prints it in a code for memsync-agent join.
 func (c *inviteCmd) Run(e *env) error {
+	if err := checkTTL(c.TTL); err != nil {
+		return err
+	}
 	key, err := c.key()
 	if err != nil {
 		return err

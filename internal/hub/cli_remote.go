@@ -26,6 +26,9 @@ type remote struct {
 }
 
 func (r remote) open(e *env) (*client.Client, error) {
+	if err := within("--timeout", r.Timeout, minWait, maxWait); err != nil {
+		return nil, &ConfigError{Err: err}
+	}
 	// A wrong file is told as such, even when the hub is away too.
 	switch text, err := readSecretFile(r.TokenFile); {
 	case err != nil:
@@ -76,6 +79,9 @@ type tokenCreateCmd struct {
 
 // Run makes the token.
 func (c *tokenCreateCmd) Run(e *env) error {
+	if err := checkTTL(c.TTL); err != nil {
+		return err
+	}
 	if c.Out != "" {
 		if has, err := holdsToken(c.Out); err != nil || has {
 			if err == nil {

@@ -12,6 +12,9 @@ import (
 // Run asks /readyz. An address that means "everywhere" is asked on loopback, so that
 // the variable of serve serves here too.
 func (c *healthcheckCmd) Run(e *env) (err error) {
+	if err := within("--timeout", c.Timeout, minWait, maxWait); err != nil {
+		return &ConfigError{Err: err}
+	}
 	host, port, err := net.SplitHostPort(c.OpsAddr)
 	if err != nil {
 		return &ConfigError{Err: fmt.Errorf("--ops-addr %q: want host:port, like 127.0.0.1:7422", c.OpsAddr)}

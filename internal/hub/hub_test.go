@@ -687,6 +687,7 @@ func TestStartRefusals(t *testing.T) {
 		"everywhere":      {func(c *hub.Config) { c.HTTPAddr = ":0" }, true, "--http-addr"},
 		"half of TLS":     {func(c *hub.Config) { c.TLSCert = "x" }, true, "go together"},
 		"no certificate":  {func(c *hub.Config) { c.TLSCert, c.TLSKey = "/none", "/none" }, true, "/none"},
+		"port no number":  {func(c *hub.Config) { c.OpsAddr = "127.0.0.1:http" }, true, "--ops-addr"},
 		"no port":         {func(c *hub.Config) { c.OpsAddr = "127.0.0.1" }, true, "--ops-addr"},
 		"port taken":      {func(c *hub.Config) { c.GRPCAddr = h.GRPCAddr }, false, "cannot listen there"},
 		"data in use":     {func(c *hub.Config) { c.DataDir = h.DataDir }, false, h.DataDir},

@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -36,6 +37,9 @@ type Deps struct {
 	AuthRecheck time.Duration
 	// Bookmarks is how long a watched project may be quiet; 0 is the default.
 	Bookmarks time.Duration
+	// LoginWithin is how long a connection to the gRPC API may be without a
+	// credential; 0 is the default.
+	LoginWithin time.Duration
 }
 
 // Addrs are the addresses that a hub listens on.
@@ -50,17 +54,18 @@ type Hub struct {
 	AdminTokenFile string
 	Service        *service.Service
 
-	cfg        Config
-	log        *slog.Logger
-	backend    store.Backend
-	feed       *changefeed.Feed
-	rpc        *rpc.Server
-	http       *http.Server
-	front      *rest.Front
-	conns      *connMetrics
-	health     *telemetry.Health
-	opsOptions telemetry.OpsOptions
-	failed     chan error // what a server ended with before its time
+	cfg         Config
+	log         *slog.Logger
+	backend     store.Backend
+	feed        *changefeed.Feed
+	rpc         *rpc.Server
+	http        *http.Server
+	front       *rest.Front
+	conns       *connMetrics
+	health      *telemetry.Health
+	opsOptions  telemetry.OpsOptions
+	loginWithin time.Duration
+	failed      chan error // what a server ended with before its time
 
 	background func()         // ends the service's background work
 	opsEnd     func()         // ends the ops port
@@ -128,9 +133,10 @@ func Start(ctx context.Context, cfg Config, deps Deps) (_ *Hub, err error) {
 	}
 	h := &Hub{
 		cfg: cfg, log: deps.Logger, backend: backend, health: telemetry.NewHealth(), failed: make(chan error, 4),
-		Addrs: Addrs{GRPC: lns[0].Addr().String(), HTTP: lns[1].Addr().String(), Ops: lns[2].Addr().String()},
+		loginWithin: deps.LoginWithin,
+		Addrs:       Addrs{GRPC: lns[0].Addr().String(), HTTP: lns[1].Addr().String(), Ops: lns[2].Addr().String()},
 	}
-	if err := h.build(cfg, deps, now, files); err != nil {
+	if err := h.build(cfg, deps, now, files, lns[1].Addr()); err != nil {
 		return nil, err
 	}
 	if h.AdminTokenFile, err = h.bootstrap(ctx); err != nil {
@@ -162,10 +168,10 @@ func (h *Hub) warn() {
 }
 
 // build makes everything that stands on the store.
-func (h *Hub) build(cfg Config, deps Deps, now func() time.Time, files *tlsFiles) error {
+func (h *Hub) build(cfg Config, deps Deps, now func() time.Time, files *tlsFiles, web net.Addr) error {
 	registry := telemetry.NewRegistry("memsvc", buildinfo.Read())
 	auth := authn.New(tokenDirectory{h.backend}, authn.Options{
-		Now: now, RecheckEvery: deps.AuthRecheck, RatePerSecond: cfg.Rate, Burst: cfg.RateBurst,
+		Now: now, RecheckEvery: deps.AuthRecheck, RatePerSecond: cfg.callRate(), Burst: cfg.RateBurst,
 	})
 	// Durations are the machine's, whatever clock the hub is given.
 	watched := observed.New(h.backend, observed.Options{Registerer: registry, Logger: h.log})
@@ -189,14 +195,16 @@ func (h *Hub) build(cfg Config, deps Deps, now func() time.Time, files *tlsFiles
 	if h.rpc, err = rpc.New(opts); err != nil {
 		return err
 	}
-	h.front, err = rest.New(rest.Options{Dial: h.rpc.DialLocal, Logger: h.log, Registerer: registry})
+	h.front, err = rest.New(rest.Options{
+		Dial: h.rpc.DialLocal, Logger: h.log, Registerer: registry, MayName: telemetry.HostRule(web, cfg.AllowHosts),
+	})
 	if err != nil {
 		return err
 	}
 	h.http = h.front.Server()
 	h.conns = newConnMetrics(registry)
 	h.health.AddCheck("store", h.Service.Ready)
-	h.opsOptions = telemetry.OpsOptions{Gatherer: registry, Health: h.health, Logger: h.log}
+	h.opsOptions = telemetry.OpsOptions{Gatherer: registry, Health: h.health, Logger: h.log, AllowHosts: cfg.AllowHosts}
 	return nil
 }
 
@@ -235,13 +243,15 @@ func (h *Hub) serve(ctx context.Context, lns [3]net.Listener, files *tlsFiles) {
 	h.background = end
 	opsCtx, opsEnd := context.WithCancel(context.WithoutCancel(ctx))
 	h.opsEnd = opsEnd
+	api := connBounds{most: h.cfg.MaxConnections, perPeer: h.cfg.MaxPerPeer, login: cmp.Or(h.loginWithin, loginWithin)}
 	h.works.Go(func() { h.Service.Run(work) })
 	h.ops.Go(func() {
-		h.report(telemetry.ServeOps(opsCtx, h.conns.bound(lns[2], "ops", maxOpsConnections), h.opsOptions))
+		h.report(telemetry.ServeOps(opsCtx, h.conns.bound(lns[2], "ops", connBounds{most: maxOpsConnections, perPeer: maxOpsPerPeer}), h.opsOptions))
 	})
 	h.servers.Go(func() { h.report(h.rpc.ServeLocal()) })
-	h.servers.Go(func() { h.report(h.rpc.Serve(h.conns.bound(lns[0], "grpc", h.cfg.MaxConnections))) })
-	web := h.conns.bound(lns[1], "http", h.cfg.MaxConnections)
+	h.servers.Go(func() { h.report(h.rpc.Serve(h.conns.bound(lns[0], "grpc", api))) })
+	// Without a request, or between two, HTTP has its own times; see package rest.
+	web := h.conns.bound(lns[1], "http", connBounds{most: h.cfg.MaxConnections, perPeer: h.cfg.MaxPerPeer})
 	if files != nil {
 		web = tls.NewListener(web, files.config("h2", "http/1.1"))
 	}

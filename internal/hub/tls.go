@@ -3,10 +3,8 @@ package hub
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"sync"
 	"time"
@@ -109,35 +107,4 @@ func (t *tlsFiles) config(protocols ...string) *tls.Config {
 			return c, nil
 		},
 	}
-}
-
-// errNotLoopback is the refusal to send credentials through a network in the clear.
-var errNotLoopback = errors.New("without TLS a hub listens on loopback only; give --tls-cert and --tls-key, or --insecure if something else protects the connection")
-
-// errOpsNotLoopback is the same for the port that has no TLS and no credentials,
-// whatever the others have.
-var errOpsNotLoopback = errors.New("the ops port has neither TLS nor credentials, with --tls-cert too; keep it on loopback, or give --insecure if something else protects it")
-
-// checkAddr refuses an address that cannot be listened on, and one beyond loopback
-// with beyond, unless that is nil.
-func checkAddr(flag, addr string, beyond error) error {
-	host, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		return fmt.Errorf("%s %q: want host:port, like 127.0.0.1:7420", flag, addr)
-	}
-	if _, err := net.LookupPort("tcp", port); err != nil {
-		return fmt.Errorf("%s %q: the port is no number from 0 to 65535", flag, addr)
-	}
-	if beyond != nil && !isLoopback(host) {
-		return fmt.Errorf("%s %q: %w", flag, addr, beyond)
-	}
-	return nil
-}
-
-func isLoopback(host string) bool {
-	if host == "localhost" {
-		return true
-	}
-	ip := net.ParseIP(host)
-	return ip != nil && ip.IsLoopback()
 }

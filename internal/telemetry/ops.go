@@ -14,11 +14,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// OpsOptions is what the ops endpoint shows. All fields are required.
+// OpsOptions is what the ops endpoint shows. All fields but AllowHosts are required.
 type OpsOptions struct {
 	Gatherer prometheus.Gatherer
 	Health   *Health
 	Logger   *slog.Logger
+	// AllowHosts are names by which ServeOps may be called; see HostRule.
+	AllowHosts []string
 }
 
 // Bounds of the ops endpoint. A CPU profile of 30 seconds, the usual, must fit.
@@ -52,12 +54,14 @@ func OpsHandler(o OpsOptions) http.Handler {
 }
 
 // ServeOps serves the ops endpoint on ln until ctx ends, lets calls under way
-// finish for a second, and closes ln. It returns nil after an orderly end.
+// finish for a second, and closes ln. It returns nil after an orderly end. Requests
+// that name a host which HostRule refuses get 421, those that a browser sends for a
+// page of another site 403.
 //
 // A program ends it last, so that /readyz says "draining" while it drains.
 func ServeOps(ctx context.Context, ln net.Listener, o OpsOptions) error {
 	server := &http.Server{
-		Handler:        OpsHandler(o),
+		Handler:        guarded(HostRule(ln.Addr(), o.AllowHosts), OpsHandler(o)),
 		ReadTimeout:    opsReadTimeout,
 		WriteTimeout:   opsWriteTimeout,
 		IdleTimeout:    opsIdleTimeout,

@@ -55,6 +55,7 @@ func (f *Front) writeStatus(w http.ResponseWriter, r *http.Request, code int, st
 	switch code {
 	case http.StatusUnauthorized:
 		h.Set("WWW-Authenticate", `Bearer realm="memsvc"`)
+		h.Set("Connection", "close") // who has no credential keeps no connection
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		for _, d := range st.Details() {
 			if info, ok := d.(*errdetails.RetryInfo); ok {
@@ -78,6 +79,8 @@ func (f *Front) fail(w http.ResponseWriter, r *http.Request, code int, c codes.C
 	switch c {
 	case codes.NotFound:
 		reason = memory.ReasonNotFound
+	case codes.PermissionDenied:
+		reason = memory.ReasonPermissionDenied
 	case codes.Internal:
 		reason = memory.ReasonInternal
 	}

@@ -42,6 +42,8 @@ type Options struct {
 	Dial       func(context.Context) (net.Conn, error) // to the gRPC server
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer
+	// MayName decides whether a request may name the host; nil lets every name pass.
+	MayName func(host string) bool
 }
 
 // Front is the REST face. Close it when its server has ended.
@@ -54,6 +56,8 @@ type Front struct {
 	requests *prometheus.CounterVec
 	// parameters are those of the gateway's resources; see routeParameters.
 	parameters map[string][]string
+	mayName    func(host string) bool
+	origins    *http.CrossOriginProtection
 }
 
 // maxBody bounds a request's body: the largest message with its contents in base64.
@@ -83,6 +87,10 @@ func New(o Options) (*Front, error) {
 			Name: "memsvc_rest_requests_total", Help: "REST requests finished, by HTTP method and status.",
 		}, []string{"method", "status"}),
 		parameters: routeParameters(memsvcv1.File_memsvc_v1_memory_service_proto, memsvcv1.File_memsvc_v1_admin_service_proto),
+	}
+	f.mayName, f.origins = o.MayName, http.NewCrossOriginProtection()
+	if f.mayName == nil {
+		f.mayName = func(string) bool { return true }
 	}
 	o.Registerer.MustRegister(f.requests)
 	f.gateway = runtime.NewServeMux(
@@ -135,7 +143,7 @@ func (f *Front) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	if err := control.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 		f.log.Debug("REST: no write deadline", "error", err.Error())
 	}
-	if !f.readable(w, r) {
+	if !f.admit(w, r) || !f.readable(w, r) {
 		return
 	}
 	if r.ContentLength > maxBody {

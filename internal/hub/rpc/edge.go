@@ -138,7 +138,21 @@ func (e *edge) enter(ctx context.Context) (authn.Identity, error) {
 	if v := md.Get("authorization"); len(v) == 1 {
 		header = v[0]
 	}
-	return e.auth.Authenticate(ctx, header)
+	who, err := e.auth.Authenticate(ctx, header)
+	if err == nil {
+		knowPeer(ctx)
+	}
+	return who, err
+}
+
+// knowPeer tells the connection, if it wants to know, that its peer has a credential:
+// a listener may close those that bring none.
+func knowPeer(ctx context.Context) {
+	if p, ok := peer.FromContext(ctx); ok {
+		if a, ok := p.Addr.(interface{ Known() }); ok {
+			a.Known()
+		}
+	}
 }
 
 func principalOf(id authn.Identity) service.Principal {

@@ -244,8 +244,8 @@ func (s *Service) UpdateTeam(ctx context.Context, c Call, t Team) (Team, error) 
 	if !slices.Contains(names, t.ID) {
 		return Team{}, noTeam(t.ID)
 	}
-	if n := t.Settings; n.MaxProjectBytes < 0 || n.MaxProjectFiles < 0 || n.Retention < 0 {
-		return Team{}, invalid("%s: limits and retention cannot be negative", subject)
+	if err := t.Settings.check(subject); err != nil {
+		return Team{}, err
 	}
 	now, _, err := update(ctx, s.settings, string(t.ID), settingTeam, TeamSettings{WritersCreateProjects: true}, func(old *TeamSettings) error {
 		t.Settings.Redactions = old.Redactions // the hub's own

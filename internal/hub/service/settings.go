@@ -41,6 +41,26 @@ type TeamSettings struct {
 	Redactions bool `json:"redactions,omitempty"`
 }
 
+// MinRetention and MaxRetention bound what a team may set: shorter ones would lose
+// history to a slip, longer ones overflow a calendar.
+const (
+	MinRetention = time.Hour
+	MaxRetention = 100 * 365 * 24 * time.Hour
+)
+
+// check refuses numbers that cannot be; the zero value is the hub's default.
+func (t TeamSettings) check(subject string) error {
+	switch {
+	case t.Retention != 0 && (t.Retention < MinRetention || t.Retention > MaxRetention):
+		return invalid("%s: retention %v: want 0 (the hub's) or %v to %v", subject, t.Retention, MinRetention, MaxRetention)
+	case t.MaxProjectFiles < 0:
+		return invalid("%s: max_project_files %d: want 0 (the hub's) or more", subject, t.MaxProjectFiles)
+	case t.MaxProjectBytes < 0:
+		return invalid("%s: max_project_bytes %d: want 0 (the hub's) or more", subject, t.MaxProjectBytes)
+	}
+	return nil
+}
+
 // Policy is a team's guard policy.
 type Policy struct {
 	Version           int64    `json:"-"`
