@@ -68,6 +68,7 @@ var layers = map[string]rule{
 
 	// The local memory engine.
 	"lifecycle/memdir":          {internal: []string{"memory", "filelock"}},
+	"lifecycle/memories":        {internal: []string{"memory", "lifecycle/memdir"}},
 	"lifecycle/transcript":      {internal: []string{"lexical"}},
 	"lifecycle/recall":          {internal: []string{"memory", "lexical", "lifecycle/memdir", "lifecycle/model"}},
 	"lifecycle/inject":          {internal: []string{"memory", "lifecycle/recall", "lifecycle/transcript"}},

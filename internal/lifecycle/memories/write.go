@@ -1,0 +1,170 @@
+package memories
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/memsvc/memsvc/internal/memory"
+)
+
+// Draft is a memory to be.
+type Draft struct {
+	Type        memory.Type
+	Name        string
+	Description string // one line, used to find it again
+	Body        string
+	Scope       memory.Scope // "" = private; the type's own default is advice for agents
+}
+
+// Compose returns the file of a draft and the name it gets, or says what it lacks.
+func (d Draft) Compose() (memory.Path, []byte, error) {
+	name, err := memory.FileName(d.Type, d.Name)
+	if err != nil {
+		return "", nil, err
+	}
+	path, err := memory.ParsePath(name)
+	if err != nil {
+		return "", nil, err
+	}
+	for field, text := range map[string]string{"name": d.Name, "description": d.Description} {
+		if !utf8.ValidString(text) || strings.ContainsAny(text, "\r\n\x00") {
+			return "", nil, fmt.Errorf("%s of a new memory: not one line of UTF-8 text", field)
+		}
+	}
+	if strings.TrimSpace(d.Body) == "" {
+		return "", nil, errors.New("body of a new memory: it is empty; say what is to be remembered")
+	}
+	var b bytes.Buffer
+	b.WriteString("---\n")
+	for _, f := range []struct{ key, value string }{{"name", strings.TrimSpace(d.Name)}, {"description", strings.TrimSpace(d.Description)}, {"type", string(d.Type)}} {
+		line, err := yaml.Marshal(map[string]string{f.key: f.value})
+		if err != nil {
+			return "", nil, fmt.Errorf("%s of a new memory: %w", f.key, err)
+		}
+		if bytes.Count(line, []byte("\n")) > 1 {
+			line = fmt.Appendf(nil, "%s: %q\n", f.key, f.value) // folded; one line reads the same to everyone
+		}
+		b.Write(line)
+	}
+	b.WriteString("---\n\n")
+	b.WriteString(strings.TrimRight(strings.ReplaceAll(d.Body, "\r\n", "\n"), "\n"))
+	b.WriteByte('\n')
+	return path, b.Bytes(), nil
+}
+
+// Written is what became of a write.
+type Written struct {
+	Ref
+	// Told is what the writer should hear: a cap that is passed, a warning of the guard.
+	Told []memory.Violation
+}
+
+// Add writes a new memory and its line in the index. A memory that has the name already
+// is fs.ErrExist; what the guard refuses a *RefusedError. Nothing is written then.
+func (s *Store) Add(ctx context.Context, d Draft) (Written, error) {
+	path, content, err := d.Compose()
+	if err != nil {
+		return Written{}, err
+	}
+	r := Ref{Scope: d.Scope, Path: path}
+	if r.Scope == "" {
+		r.Scope = memory.ScopePrivate
+	}
+	w, err := s.put(ctx, r, content, memory.IfAbsent())
+	if errors.Is(err, fs.ErrExist) {
+		return Written{}, fmt.Errorf("%s is there already; change it with edit, or choose another name: %w", r, fs.ErrExist)
+	}
+	return w, err
+}
+
+// Replace gives a memory that still is old another text, and its index line the new
+// name and description. A text that changed meanwhile is memdir.ErrChanged.
+func (s *Store) Replace(ctx context.Context, r Ref, content []byte, old memory.ETag) (Written, error) {
+	return s.put(ctx, r, content, memory.IfMatch(old))
+}
+
+func (s *Store) put(ctx context.Context, r Ref, content []byte, want memory.Precondition) (Written, error) {
+	warnings, err := s.judge(ctx, r, content)
+	if err != nil {
+		return Written{}, err
+	}
+	d, err := s.create(r.Scope)
+	if err != nil {
+		return Written{}, err
+	}
+	defer func() { _ = d.Close() }() // every write was synced by itself
+	fm, _, _ := memory.ParseFrontmatter(content)
+	told, err := d.Put(ctx, r.Path, content, want, memory.EntryFor(r.Path, fm))
+	if err != nil {
+		return Written{}, err
+	}
+	return Written{Ref: r, Told: append(warnings, told...)}, nil
+}
+
+// judge refuses what may not be written: for the team what the guard says, and for both
+// what no reader could make sense of.
+func (s *Store) judge(ctx context.Context, r Ref, content []byte) (warnings []memory.Violation, err error) {
+	if r.Scope != memory.ScopeTeam {
+		if !utf8.Valid(content) || bytes.IndexByte(content, 0) >= 0 {
+			return nil, fmt.Errorf("%s: not UTF-8 text", r)
+		}
+		return nil, nil
+	}
+	violations, warnings, err := s.guard.Check(ctx, r.Path, content)
+	if err != nil {
+		return nil, fmt.Errorf("%s: the guard has no verdict, so it is not shared: %w", r, err)
+	}
+	if len(violations) > 0 {
+		return nil, &RefusedError{Ref: r, Violations: violations}
+	}
+	return warnings, nil
+}
+
+// Remove deletes a memory that still is old, its index line first. old "" asks nothing.
+func (s *Store) Remove(ctx context.Context, r Ref, old memory.ETag) error {
+	d, err := s.open(r.Scope)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = d.Close() }() // every write was synced by itself
+	want := memory.Precondition{}
+	if old != "" {
+		want = memory.IfMatch(old)
+	}
+	return d.Remove(ctx, r.Path, want)
+}
+
+// Share moves a personal memory that still is old to the team, under the same name: it
+// is there first, and gone here only then. A kill in between leaves both.
+func (s *Store) Share(ctx context.Context, r Ref, old memory.ETag) (Written, error) {
+	if r.Scope != memory.ScopePrivate {
+		return Written{}, fmt.Errorf("%s is the team's already", r)
+	}
+	m, err := s.Get(ctx, r)
+	if err != nil {
+		return Written{}, err
+	}
+	to := Ref{Scope: memory.ScopeTeam, Path: r.Path}
+	if memory.ETagOf(m.Content) != old {
+		return Written{}, fmt.Errorf("%s changed since it was shown; look at it again", r)
+	}
+	w, err := s.put(ctx, to, m.Content, memory.IfAbsent())
+	if errors.Is(err, fs.ErrExist) {
+		there, e := s.Get(ctx, to)
+		if e != nil || !bytes.Equal(there.Content, m.Content) {
+			return Written{}, fmt.Errorf("%s is there already with another text; merge the two, or rename this one: %w", to, fs.ErrExist)
+		}
+		w, err = Written{Ref: to}, nil // an earlier try got so far
+	}
+	if err != nil {
+		return Written{}, err
+	}
+	return w, s.Remove(ctx, r, old)
+}
