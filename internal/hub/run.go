@@ -190,6 +190,7 @@ func (h *Hub) build(cfg Config, deps Deps, now func() time.Time, files *tlsFiles
 	}
 	if files != nil {
 		opts.TLS = files.config("h2")
+		files.register(registry)
 	}
 	var err error
 	if h.rpc, err = rpc.New(opts); err != nil {

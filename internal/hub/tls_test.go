@@ -57,13 +57,19 @@ func newAuthority(t *testing.T) *authority {
 // issue writes a certificate and its key to files.
 func (a *authority) issue(t *testing.T, serial int64, certFile, keyFile string) tls.Certificate {
 	t.Helper()
+	return a.issueUntil(t, serial, time.Now().Add(time.Hour), certFile, keyFile)
+}
+
+// issueUntil is issue, with the end of the certificate's life.
+func (a *authority) issueUntil(t *testing.T, serial int64, until time.Time, certFile, keyFile string) tls.Certificate {
+	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
 	tmpl := &x509.Certificate{
 		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "127.0.0.1"}, NotBefore: time.Now().Add(-time.Hour),
-		NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotAfter: until, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}, KeyUsage: x509.KeyUsageDigitalSignature,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, tmpl, a.cert, &key.PublicKey, a.key)
