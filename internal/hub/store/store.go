@@ -243,6 +243,20 @@ type Backuper interface {
 	Backup(ctx context.Context, dst string) error
 }
 
+// Totaler counts what a store holds. It is for operators: a backend may lack it.
+type Totaler interface {
+	// Totals counts over all projects. What a commit or a purge that returned has
+	// changed is seen by every later call, on every replica. It must be cheap enough
+	// to be asked every few seconds.
+	Totals(ctx context.Context) (Totals, error)
+}
+
+// Totals are counts over all projects of a store.
+type Totals struct {
+	Projects  int64
+	Revisions int64 // the sum of the projects' heads
+}
+
 // Span says up to which revision a project's commits were made under an epoch.
 type Span struct {
 	Epoch   memory.Epoch

@@ -43,6 +43,19 @@ func (s *Store) Projects(ctx context.Context, team memory.Team) ([]memory.Projec
 	return out, nil
 }
 
+// Totals counts over all projects.
+func (s *Store) Totals(ctx context.Context) (store.Totals, error) {
+	defer s.mu.RUnlock()
+	if err := s.rlock(ctx); err != nil {
+		return store.Totals{}, err
+	}
+	out := store.Totals{Projects: int64(len(s.projects))}
+	for _, p := range s.projects {
+		out.Revisions += int64(s.cursor(p).Revision)
+	}
+	return out, nil
+}
+
 // PurgeProject removes a project with its history and settings.
 func (s *Store) PurgeProject(ctx context.Context, key memory.ProjectKey) error {
 	defer s.mu.Unlock()

@@ -59,7 +59,10 @@ type request struct {
 	result store.CommitResult
 }
 
-var _ store.Backend = (*Store)(nil)
+var (
+	_ store.Backend = (*Store)(nil)
+	_ store.Totaler = (*Store)(nil)
+)
 
 // New returns an empty store.
 func New(opts Options) *Store {

@@ -28,6 +28,9 @@ type Options struct {
 	Slow time.Duration
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
+	// TeamLabel returns how a team is named in a label; it must return a bounded set
+	// of values. nil counts nothing by team.
+	TeamLabel func(memory.Team) string
 }
 
 // Backend is a store.Backend that is watched.
@@ -37,12 +40,16 @@ type Backend struct {
 	slow     time.Duration
 	now      func() time.Time
 	duration *prometheus.HistogramVec
+	errors   *prometheus.CounterVec
 	bytes    prometheus.Counter
+	teams    *prometheus.CounterVec
+	label    func(memory.Team) string // nil: nothing is counted by team
 }
 
 var (
 	_ store.Backend  = (*Backend)(nil)
 	_ store.Backuper = (*Backend)(nil)
+	_ store.Totaler  = (*Backend)(nil)
 )
 
 // New wraps next. It panics if the registerer holds metrics of these names already,
@@ -59,7 +66,19 @@ func New(next store.Backend, opts Options) *Backend {
 			Name: "memsvc_store_committed_bytes_total",
 			Help: "Bytes of contents in commits that made a revision.",
 		}),
+		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "memsvc_store_errors_total",
+			Help: "Operations of the store that failed for its own reasons, by reason: UNAVAILABLE may pass, INTERNAL is a fault.",
+		}, []string{"reason"}),
+		teams: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "memsvc_team_revisions_total",
+			Help: "Revisions made through this hub, by team.",
+		}, []string{"team"}),
+		label: opts.TeamLabel,
 	}
+	// A series that begins with its first error hides that error from rate().
+	b.errors.WithLabelValues(string(memory.ReasonInternal))
+	b.errors.WithLabelValues(string(memory.ReasonUnavailable))
 	if b.slow <= 0 {
 		b.slow = DefaultSlow
 	}
@@ -70,7 +89,10 @@ func New(next store.Backend, opts Options) *Backend {
 		b.log = slog.New(slog.DiscardHandler)
 	}
 	if opts.Registerer != nil {
-		opts.Registerer.MustRegister(b.duration, b.bytes)
+		opts.Registerer.MustRegister(b.duration, b.errors, b.bytes, newTotals(b))
+		if b.label != nil {
+			opts.Registerer.MustRegister(b.teams)
+		}
 	}
 	return b
 }
@@ -111,6 +133,7 @@ func (b *Backend) watch(ctx context.Context, op, subject string, f func() error)
 	}
 	switch {
 	case ours(out):
+		b.errors.WithLabelValues(out).Inc()
 		b.log.LogAttrs(ctx, slog.LevelError, "store operation failed", append(attrs, slog.Any("error", err))...)
 	case took >= b.slow:
 		b.log.LogAttrs(ctx, slog.LevelWarn, "store operation was slow", attrs...)

@@ -32,6 +32,9 @@ func (b *Backend) Commit(ctx context.Context, req store.CommitRequest) (res stor
 			n += res.Commit.Changes[i].Size
 		}
 		b.bytes.Add(float64(n))
+		if b.label != nil {
+			b.teams.WithLabelValues(b.label(req.Project.Team)).Inc()
+		}
 	}
 	return res, err
 }

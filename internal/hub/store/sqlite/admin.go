@@ -59,6 +59,17 @@ func (s *Store) Projects(ctx context.Context, team memory.Team) (out []memory.Pr
 	return out, err
 }
 
+// Totals counts over all projects; each costs one look into the index of commits.
+func (s *Store) Totals(ctx context.Context) (out store.Totals, err error) {
+	err = s.call(ctx, "count", func(c *conn) error {
+		return c.query(stTotals, func(v []driver.Value) error {
+			out = store.Totals{Projects: v[0].(int64), Revisions: v[1].(int64)}
+			return nil
+		})
+	})
+	return out, err
+}
+
 // Setting returns a document and its version.
 func (s *Store) Setting(ctx context.Context, scope, name string) (doc []byte, version int64, err error) {
 	err = s.call(ctx, "read setting "+name, func(c *conn) (err error) {

@@ -66,6 +66,7 @@ type Store struct {
 var (
 	_ store.Backend  = (*Store)(nil)
 	_ store.Backuper = (*Store)(nil)
+	_ store.Totaler  = (*Store)(nil)
 )
 
 // Open opens the store in a directory, making it if there is none. A directory

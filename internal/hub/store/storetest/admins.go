@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -23,6 +24,7 @@ func adminPromises() []promise {
 	return []promise{
 		{"DirectoryOrder", directoryOrder},
 		{"PurgeProject", purgeProject},
+		{"Totals", totals},
 		{"Settings", settings},
 		{"Tokens", tokens},
 		{"RevokeToken", revokeToken},
@@ -135,6 +137,37 @@ func directoryOrder(_ *testing.T, e *env) {
 	e.equal("all", names(""), []string{"acme/api", "acme/payments", "acme/web", "beta/x", "zeta/a"})
 	e.equal("of a team", names("acme"), []string{"acme/api", "acme/payments", "acme/web"})
 	e.equal("of none", names("nobody"), []string(nil))
+}
+
+func totals(t *testing.T, e *env) {
+	counter, ok := e.b.(store.Totaler)
+	if !ok {
+		t.Skip("the backend counts no totals, which is optional")
+	}
+	want := func(projects, revisions int64) {
+		t.Helper()
+		got, err := counter.Totals(ctx)
+		e.must(err)
+		e.equal("totals", got, store.Totals{Projects: projects, Revisions: revisions})
+	}
+	want(1, 0)
+	e.commit(put("a.md", "one"))
+	e.commit(put("a.md", "two"))
+	other := memory.ProjectKey{Team: "acme", Project: "web"}
+	e.must(e.b.CreateProject(ctx, other, e.now))
+	req := e.request(put("a.md", "three"))
+	req.Project = other
+	e.send(req)
+	want(2, 3)
+	e.compact(e.now.Add(time.Hour))
+	want(2, 3)
+	e.must(e.b.PurgeProject(ctx, e.key))
+	want(1, 1)
+	e.must(e.b.Close())
+	_, err := counter.Totals(ctx)
+	if !errors.Is(err, store.ErrClosed) {
+		t.Errorf("after Close: %v, want ErrClosed", err)
+	}
 }
 
 func purgeProject(_ *testing.T, e *env) {
