@@ -101,7 +101,7 @@ func NewDaemon(opts DaemonOptions) (*Daemon, error) {
 		ctx: ctx, cancel: cancel,
 		hubs: map[hubKey]*hub{}, links: map[string]*running{},
 	}
-	opts.Registry.MustRegister(newPhaseCollector(d))
+	opts.Registry.MustRegister(newStatusCollector(d.Status))
 	return d, nil
 }
 
@@ -335,46 +335,6 @@ func (d *Daemon) Status() Status {
 	d.mu.Unlock()
 	slices.SortFunc(s.Hubs, func(a, b HubStatus) int { return strings.Compare(a.Addr, b.Addr) })
 	return s
-}
-
-// phaseCollector counts links by phase whenever metrics are asked for.
-type phaseCollector struct {
-	d                *Daemon
-	phase, connected *prometheus.Desc
-}
-
-func newPhaseCollector(d *Daemon) phaseCollector {
-	return phaseCollector{
-		d:         d,
-		phase:     prometheus.NewDesc("memsync_links", "Links by phase.", []string{"phase"}, nil),
-		connected: prometheus.NewDesc("memsync_hub_connected", "1 while the watch stream to the hub stands.", []string{"hub"}, nil),
-	}
-}
-
-// Describe implements prometheus.Collector.
-func (c phaseCollector) Describe(ch chan<- *prometheus.Desc) { ch <- c.phase; ch <- c.connected }
-
-// Collect implements prometheus.Collector.
-func (c phaseCollector) Collect(ch chan<- prometheus.Metric) {
-	s := c.d.Status()
-	n := map[Phase]float64{}
-	for _, l := range s.Links {
-		n[l.Phase]++
-	}
-	for phase, v := range n {
-		ch <- prometheus.MustNewConstMetric(c.phase, prometheus.GaugeValue, v, string(phase))
-	}
-	up := map[string]float64{}
-	for _, h := range s.Hubs {
-		if h.Connected {
-			up[h.Addr] = 1
-		} else {
-			up[h.Addr] += 0
-		}
-	}
-	for addr, v := range up {
-		ch <- prometheus.MustNewConstMetric(c.connected, prometheus.GaugeValue, v, addr)
-	}
 }
 
 // prepareDir makes the directory of a link that has no state yet, if its parent is

@@ -21,7 +21,13 @@ type metrics struct {
 	lastSuccess *prometheus.GaugeVec     // link
 	cycles      *prometheus.HistogramVec // kind: a cycle's duration
 	propagation prometheus.Histogram
+	endToEnd    prometheus.Histogram
 }
+
+// promptly is how soon a saved file must have come to the hub for its way to be
+// measured end to end. What took longer waited for an offline author, or carried an
+// old time from where it was copied.
+const promptly = time.Minute
 
 // fast buckets fit what happens on one machine or within a network: 1 ms to 30 s.
 var fast = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
@@ -54,13 +60,21 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		Namespace: "memsync", Name: "propagation_seconds", Buckets: fast,
 		Help: "From the commit on the hub, by the hub's clock, to the file in place here.",
 	})
-	r.MustRegister(m.cycles, m.propagation)
+	m.endToEnd = prometheus.NewHistogram(prometheus.HistogramOpts{
+		Namespace: "memsync", Name: "end_to_end_seconds", Buckets: fast,
+		Help: "From the author's saving of a file to the file in place here, by the hub's clock; only edits that came to the hub within a minute.",
+	})
+	r.MustRegister(m.cycles, m.propagation, m.endToEnd)
 	return m
 }
 
-// applied notes that a commit made at t by the hub's clock is in place now.
-func (m *metrics) applied(t, now time.Time, offset time.Duration) {
-	m.propagation.Observe(max(0, now.Add(offset).Sub(t).Seconds()))
+// applied notes that a commit of someone else is in place now.
+func (m *metrics) applied(a arrival, now time.Time, offset time.Duration) {
+	now = now.Add(offset)
+	m.propagation.Observe(max(0, now.Sub(a.time).Seconds()))
+	if !a.saved.IsZero() && a.time.Sub(a.saved) <= promptly {
+		m.endToEnd.Observe(max(0, now.Sub(a.saved).Seconds()))
+	}
 }
 
 // refused counts a link's refused files by the first rule each breaks.

@@ -46,6 +46,17 @@ type remote struct {
 type arrival struct {
 	revision memory.Revision
 	time     time.Time // the hub's
+	saved    time.Time // when its newest file was saved, by the hub's clock; zero if it has none
+}
+
+func arrivalOf(c memory.Commit) arrival {
+	a := arrival{revision: c.Revision, time: c.Time}
+	for _, ch := range c.Changes {
+		if ch.Kind == memory.Put && ch.ModTime.After(a.saved) {
+			a.saved = ch.ModTime
+		}
+	}
+	return a
 }
 
 // event takes what the feed tells of the project and reports whether the syncer
@@ -77,7 +88,7 @@ func (r *remote) event(ev client.Event) (look bool) {
 			r.bytes += ch.Size
 		}
 		r.commits, r.cursors = append(r.commits, ev.Commit), append(r.cursors, ev.Cursor)
-		r.arrivals = append(r.arrivals, arrival{ev.Commit.Revision, ev.Commit.Time})
+		r.arrivals = append(r.arrivals, arrivalOf(ev.Commit))
 		r.noteRedaction(ev.Commit)
 		if len(r.commits) > maxBufferedCommits || r.bytes > maxBufferedBytes {
 			r.clear()
@@ -204,15 +215,15 @@ func (r *remote) restart() {
 	r.clear()
 }
 
-// appliedUpTo returns, once each, the hub's times of the commits of others that the
-// stream delivered and the cursor has passed.
-func (r *remote) appliedUpTo(cursor memory.Cursor) []time.Time {
+// appliedUpTo returns, once each, the commits of others that the stream delivered and
+// the cursor has passed.
+func (r *remote) appliedUpTo(cursor memory.Cursor) []arrival {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var out []time.Time
+	var out []arrival
 	for len(r.arrivals) > 0 && r.arrivals[0].revision <= cursor.Revision {
 		if a := r.arrivals[0]; !r.own[a.revision] {
-			out = append(out, a.time)
+			out = append(out, a)
 		}
 		delete(r.own, r.arrivals[0].revision)
 		r.arrivals = r.arrivals[1:]

@@ -112,7 +112,7 @@ func TestOwnCommitsAreNoNews(t *testing.T) {
 		t.Error("another's commit behind ours does not count as news")
 	}
 	// Only the other's is measured.
-	if got := r.appliedUpTo(at(4)); len(got) != 1 || !got[0].Equal(time.Unix(4, 0)) {
+	if got := r.appliedUpTo(at(4)); len(got) != 1 || !got[0].time.Equal(time.Unix(4, 0)) {
 		t.Errorf("measured: %v", got)
 	}
 	if got := r.appliedUpTo(at(4)); len(got) != 0 {

@@ -448,8 +448,8 @@ func (r *runner) measure(st syncer.Status, err error, took time.Duration) {
 	}
 	r.m.lastSuccess.WithLabelValues(name).Set(float64(r.now().UnixMilli()) / 1000)
 	now := r.now()
-	for _, t := range r.remote.appliedUpTo(st.Cursor) {
-		r.m.applied(t, now, r.hub.c.Offset())
+	for _, a := range r.remote.appliedUpTo(st.Cursor) {
+		r.m.applied(a, now, r.hub.c.Offset())
 	}
 }
 

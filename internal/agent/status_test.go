@@ -169,7 +169,7 @@ func TestMetricNames(t *testing.T) {
 		return out
 	}
 	want := map[string]int{
-		"memsync_conflicts": 1, "memsync_cycle_errors_total": 1, "memsync_cycle_seconds": 1, "memsync_halted": 1,
+		"memsync_conflicts": 1, "memsync_cycle_errors_total": 1, "memsync_cycle_seconds": 1, "memsync_end_to_end_seconds": 1, "memsync_halted": 1,
 		"memsync_last_success_timestamp_seconds": 1, "memsync_pending_changes": 1, "memsync_propagation_seconds": 1,
 		"memsync_pulls_total": 1, "memsync_pushes_total": 1, "memsync_refused_files": 2,
 	}
@@ -177,7 +177,7 @@ func TestMetricNames(t *testing.T) {
 		t.Errorf("metrics (-want +got):\n%s", d)
 	}
 	m.drop("l")
-	if d := cmp.Diff(map[string]int{"memsync_propagation_seconds": 1}, names()); d != "" {
+	if d := cmp.Diff(map[string]int{"memsync_end_to_end_seconds": 1, "memsync_propagation_seconds": 1}, names()); d != "" {
 		t.Errorf("after the link is gone (-want +got):\n%s", d)
 	}
 }

@@ -19,7 +19,10 @@ import (
 
 // guard is the secret guard as the service wants it. Its rules compile when they
 // are first needed.
-type guard struct{ scanner *secretscan.Scanner }
+type guard struct {
+	scanner *secretscan.Scanner
+	m       *guardMetrics
+}
 
 func guardPolicy(p service.Policy) secretscan.Policy {
 	return secretscan.Policy{
@@ -29,7 +32,9 @@ func guardPolicy(p service.Policy) secretscan.Policy {
 }
 
 func (g guard) Scan(p service.Policy, path string, content []byte) ([]service.Finding, error) {
-	found, err := g.scanner.ScanWith(guardPolicy(p), path, content)
+	found, err := g.m.scan(func() ([]secretscan.Finding, error) {
+		return g.scanner.ScanWith(guardPolicy(p), path, content)
+	})
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
@@ -88,7 +93,7 @@ func newObserver(reg prometheus.Registerer, feed *changefeed.Feed) *observer {
 			Name: "memsvc_refusals_total", Help: "Violations in refused commits, by rule.",
 		}, []string{"rule"}),
 		lag: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "memsvc_delivery_seconds", Help: "From a commit to its handing over to a watcher's stream, catching up included.",
+			Name: "memsvc_delivery_seconds", Help: "From a commit, or from the begin of the watch if that was later, to its handing over to a watcher's stream.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 5, 30, 300},
 		}),
 		auditLost: prometheus.NewCounter(prometheus.CounterOpts{
@@ -107,6 +112,11 @@ func newObserver(reg prometheus.Registerer, feed *changefeed.Feed) *observer {
 			func() float64 { return float64(feed.Watchers()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "memsvc_feed_cache_bytes", Help: "Memory of commits kept for all watchers."},
 			func() float64 { return float64(feed.CachedBytes()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "memsvc_feed_projects", Help: "Projects that are followed for watchers."},
+			func() float64 { return float64(feed.Projects()) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "memsvc_feed_polled_commits_total", Help: "Commits that watchers were told of late, because no notice came and the regular look found them.",
+		}, func() float64 { return float64(feed.Polled()) }),
 	)
 	return o
 }

@@ -174,10 +174,11 @@ func (h *Hub) build(cfg Config, deps Deps, now func() time.Time, files *tlsFiles
 		Now: now, RecheckEvery: deps.AuthRecheck, RatePerSecond: cfg.callRate(), Burst: cfg.RateBurst,
 	})
 	// Durations are the machine's, whatever clock the hub is given.
-	watched := observed.New(h.backend, observed.Options{Registerer: registry, Logger: h.log})
+	teams := newTeamLabel()
+	watched := observed.New(h.backend, observed.Options{Registerer: registry, Logger: h.log, TeamLabel: teams})
 	h.feed = changefeed.New(watched, changefeed.Options{Logger: h.log, BookmarkEvery: deps.Bookmarks})
 	h.Service = service.New(service.Config{
-		Backend: watched, Feed: h.feed, Guard: guard{secretscan.New(secretscan.Options{})},
+		Backend: watched, Feed: h.feed, Guard: guard{secretscan.New(secretscan.Options{}), newGuardMetrics(registry)},
 		Observer: newObserver(registry, h.feed), Logger: h.log, Now: now,
 		Archive: archiver{watched, now}, MintToken: authn.Mint, Revoked: auth.Revoked, TempDir: cfg.DataDir,
 		Limits: service.Limits{
@@ -205,6 +206,7 @@ func (h *Hub) build(cfg Config, deps Deps, now func() time.Time, files *tlsFiles
 	h.http = h.front.Server()
 	h.conns = newConnMetrics(registry)
 	h.health.AddCheck("store", h.Service.Ready)
+	registry.MustRegister(newAgentCollector(h.Service.ConnectedAgents, teams), newReadiness(h.health), newDisk(cfg.DataDir))
 	h.opsOptions = telemetry.OpsOptions{Gatherer: registry, Health: h.health, Logger: h.log, AllowHosts: cfg.AllowHosts}
 	return nil
 }

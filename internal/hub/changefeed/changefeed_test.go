@@ -180,6 +180,12 @@ func TestReliableWithoutNotices(t *testing.T) {
 		if ev := next(t, w); ev.Kind != changefeed.KindCommit || time.Since(begin) > 2*time.Second {
 			t.Errorf("event %+v after %v", ev, time.Since(begin))
 		}
+		if n := feed.Polled(); n != 1 {
+			t.Errorf("%d commits found by polling, want 1", n)
+		}
+		if n := feed.Projects(); n != 1 {
+			t.Errorf("%d projects followed, want 1", n)
+		}
 	})
 }
 

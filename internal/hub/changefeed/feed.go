@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -57,6 +58,8 @@ type Feed struct {
 	closed   bool
 	tails    map[memory.ProjectKey]*tail
 	watchers int
+
+	polled atomic.Int64 // commits that no notice told of
 }
 
 // New returns a feed over log. Close ends it.
@@ -109,6 +112,18 @@ func (f *Feed) Watchers() int {
 	defer f.mu.Unlock()
 	return f.watchers
 }
+
+// Projects returns how many projects are followed for watchers.
+func (f *Feed) Projects() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.tails)
+}
+
+// Polled returns how many commits were found by looking without a notice, since the
+// feed was made. Notices are hints and may be lost, but where many are, watchers wait
+// for the next look.
+func (f *Feed) Polled() int64 { return f.polled.Load() }
 
 // CachedBytes returns about how much memory the shared commits take.
 func (f *Feed) CachedBytes() int64 { return f.cache.bytes() }

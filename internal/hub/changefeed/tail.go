@@ -46,14 +46,19 @@ func (t *tail) run(ctx context.Context) {
 	poll := time.NewTicker(t.feed.opts.PollEvery)
 	defer poll.Stop()
 	for {
+		polled := false
 		select {
 		case <-ctx.Done():
 			return
 		case <-notice:
 		case <-poll.C:
+			polled = true
 		}
 		for {
-			more, err := t.advance(ctx)
+			found, more, err := t.advance(ctx)
+			if polled {
+				t.feed.polled.Add(int64(found))
+			}
 			if err == nil {
 				pause = backoff{}
 				if more {
@@ -68,20 +73,21 @@ func (t *tail) run(ctx context.Context) {
 	}
 }
 
-// advance reads one page after the head. more says that the page was full.
-func (t *tail) advance(ctx context.Context) (more bool, err error) {
+// advance reads one page after the head, which holds so many commits. more says that
+// the page was full.
+func (t *tail) advance(ctx context.Context) (found int, more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	head := t.state().head
 	commits, err := t.feed.log.Changes(ctx, t.key, head.Revision, pageCommits, pageBytes)
 	if err != nil || len(commits) == 0 {
-		return false, err
+		return 0, false, err
 	}
 	var bytes int64
 	for i := range commits {
 		c := &commits[i]
 		if c.Revision != head.Revision+1 {
-			return false, &memory.Error{Reason: memory.ReasonInternal, Message: "watch: the log of " + t.key.String() + " has a gap"}
+			return 0, false, &memory.Error{Reason: memory.ReasonInternal, Message: "watch: the log of " + t.key.String() + " has a gap"}
 		}
 		s := Share(c)
 		bytes += s.size()
@@ -96,7 +102,7 @@ func (t *tail) advance(ctx context.Context) (more bool, err error) {
 		head.Revision, head.CommitID = c.Revision, c.ID
 	}
 	t.publish(head)
-	return len(commits) == pageCommits || bytes >= pageBytes, nil
+	return len(commits), len(commits) == pageCommits || bytes >= pageBytes, nil
 }
 
 // ended reports whether err means that the tail is over, and tells the watchers.

@@ -23,7 +23,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Name: "memsvc_rpc_calls_total", Help: "Calls finished, by method and gRPC code.",
 		}, []string{"method", "code"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "memsvc_rpc_seconds", Help: "Duration of unary calls, by method.",
+			Name: "memsvc_rpc_seconds", Help: "Duration of calls, by method; of streams, how long they were open.",
 			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10},
 		}, []string{"method"}),
 		streams: prometheus.NewGaugeVec(prometheus.GaugeOpts{

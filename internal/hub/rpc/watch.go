@@ -35,6 +35,7 @@ func (s *memoryServer) WatchMemories(req *memsvcv1.WatchMemoriesRequest, out grp
 		return err
 	}
 	defer w.Close()
+	opened := s.now()
 	form := service.FullForm
 	if req.GetMetadataOnly() {
 		form = service.MetaForm
@@ -61,7 +62,12 @@ func (s *memoryServer) WatchMemories(req *memsvcv1.WatchMemoriesRequest, out grp
 		if err := out.SendMsg(msg); err != nil {
 			return err
 		}
-		s.svc.Observer.Delivered(now.Sub(ev.Commit.Commit.Time))
+		// What was committed while the reader was away was not late.
+		since := ev.Commit.Commit.Time
+		if opened.After(since) {
+			since = opened
+		}
+		s.svc.Observer.Delivered(max(0, now.Sub(since)))
 	}
 }
 

@@ -106,6 +106,37 @@ func (r *registry) list(team memory.Team, now time.Time) []Agent {
 	return out
 }
 
+// AgentCount says how many connected agents are alike.
+type AgentCount struct {
+	Team    memory.Team // "" for a credential of the whole hub
+	Version string      // as the agent tells it
+	Agents  int
+}
+
+// ConnectedAgents counts the agents that watch through this hub, by team and version.
+// It is for metrics, so nobody is asked who they are.
+func (s *Service) ConnectedAgents() []AgentCount { return s.agents.connected() }
+
+func (r *registry) connected() []AgentCount {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := map[AgentCount]int{}
+	for _, e := range r.seen {
+		if e.streams > 0 {
+			n[AgentCount{Team: e.Team, Version: e.Version}]++
+		}
+	}
+	out := make([]AgentCount, 0, len(n))
+	for c, agents := range n {
+		c.Agents = agents
+		out = append(out, c)
+	}
+	slices.SortFunc(out, func(a, b AgentCount) int {
+		return cmp.Or(cmp.Compare(a.Team, b.Team), cmp.Compare(a.Version, b.Version))
+	})
+	return out
+}
+
 // Agents lists the agents seen since the hub was started, last seen first.
 func (s *Service) Agents(ctx context.Context, c Call, team memory.Team, page Page) ([]Agent, string, error) {
 	team, err := s.adminScope(c.Principal, team)

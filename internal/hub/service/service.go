@@ -35,7 +35,7 @@ type Finding struct {
 type Observer interface {
 	Commit(outcome string)                          // "created", "unchanged", "valid", or a reason
 	Refused(rule string)                            // one violation of a refused commit
-	Delivered(lag time.Duration)                    // from commit to the watcher's stream
+	Delivered(lag time.Duration)                    // from commit, or from the watch's begin, to the stream
 	AuditLost()                                     // an event that could not be written
 	RescanHits(team memory.Team, hits int)          // stored texts that the present rules refuse
 	Compacted(versions, commits int64, bytes int64) // what retention removed

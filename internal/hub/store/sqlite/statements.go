@@ -79,7 +79,7 @@ func (s statement) sql() string {
 		stPutTeam:             "INSERT OR IGNORE INTO teams(team) VALUES(?)",
 		stProject:             "SELECT id,created,oldest,spilled,lookup,headed FROM projects WHERE team=? AND project=?",
 		stProjects:            "SELECT id,team,project FROM projects ORDER BY team,project",
-	stTotals:              "SELECT count(*),coalesce(sum((SELECT max(rev) FROM commits WHERE project=p.id)),0) FROM projects p",
+		stTotals:              "SELECT count(*),coalesce(sum((SELECT max(rev) FROM commits WHERE project=p.id)),0) FROM projects p",
 		stPutProject:          "INSERT INTO projects(team,project,created,oldest,spilled,lookup) VALUES(?,?,?,1,0,0)",
 		stSetOldest:           "UPDATE projects SET oldest=? WHERE id=?",
 		stSetLookup:           "UPDATE projects SET lookup=1 WHERE id=?",
