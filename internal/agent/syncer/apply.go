@@ -13,6 +13,9 @@ import (
 // soon is when a cycle should come again after a file moved under its hands.
 const soon = time.Second
 
+// trashDeleted is why most texts are in the trash.
+const trashDeleted = "deleted on the hub"
+
 // applyAll carries out the local side of the plan and queues what goes to the hub.
 // Contents are fetched in windows, so that memory stays bounded.
 func (c *cycle) applyAll(ctx context.Context, actions []reconcile.Action) error {
@@ -145,6 +148,11 @@ func (c *cycle) localTrouble(ctx context.Context, step string, p memory.Path, er
 		return &stepError{step: step, path: p, err: err}
 	case errors.Is(err, ErrLocalChanged), errors.Is(err, ErrLocalAbsent):
 		c.later(soon)
+	case errors.Is(err, ErrLocalName):
+		// However often it is tried: the others must not wait for it.
+		c.hold(Held{Path: p, By: HeldByDisk, Revision: c.cursor.Revision, Violations: []memory.Violation{{
+			Path: string(p), Rule: "local-name", Message: "this disk cannot hold a file of this name; it stays on the hub until it is renamed there",
+		}}})
 	case errors.Is(err, ErrLocalBlocked):
 		c.result.Pending++
 		c.hold(Held{Path: p, By: HeldByDisk, Revision: c.cursor.Revision, Violations: []memory.Violation{{
@@ -206,7 +214,7 @@ func (c *cycle) trashAll(ctx context.Context, actions []reconcile.Action) error 
 		switch p := a.Path; {
 		case a.Kind == reconcile.PullDelete && memory.IsIndex(p) && a.Base.Local != a.Base.Hub:
 		case a.Kind == reconcile.PullDelete:
-			why = "deleted on the hub"
+			why = trashDeleted
 		case c.stale[p] && a.Kind == reconcile.Pull && c.snap.Files[p].Size <= memory.MaxMemoryBytes:
 			why = "an old version, found after the sync state was lost"
 			c.note(Note{Kind: NoteStale, Path: p, ETag: a.Local})

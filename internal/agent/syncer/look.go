@@ -116,7 +116,9 @@ func (c *cycle) brake(first bool) (halt bool, why string, missing []memory.Path)
 	if st.Halt != nil && st.Halt.Accepted {
 		accepted = st.Halt.Missing
 	}
-	missing = reconcile.Missing(base, local)
+	pulled := c.pulledDeletes(base)
+	accepted = append(slices.Clip(accepted), pulled...)
+	missing = slices.DeleteFunc(reconcile.Missing(base, local), func(p memory.Path) bool { return slices.Contains(pulled, p) })
 	if st.Halt != nil && !st.Halt.Accepted {
 		// What was missing and cannot be seen now is not back.
 		for _, p := range st.Halt.Missing {
@@ -141,6 +143,19 @@ func (c *cycle) brake(first bool) (halt bool, why string, missing []memory.Path)
 	}
 	halt, why = reconcile.Brake(base, local, accepted)
 	return halt, why, missing
+}
+
+// pulledDeletes returns the files that an earlier cycle took from the disk because the
+// hub's side deleted them, and was ended before the baseline knew: each left its agreed
+// text in the trash first. Nobody on this machine did that, so it is no accident either.
+func (c *cycle) pulledDeletes(base reconcile.Baseline) []memory.Path {
+	var out []memory.Path
+	for _, t := range c.s.state.Trash {
+		if b, agreed := base[t.Path]; agreed && t.Reason == trashDeleted && t.ETag == b.Local && c.local[t.Path] == "" {
+			out = append(out, t.Path)
+		}
+	}
+	return out
 }
 
 // asAgreed reports whether the disk holds exactly the files of the baseline, each with

@@ -20,6 +20,8 @@ var (
 	// should be, a link, or (on a disk that ignores case) a file or directory of
 	// another spelling. Nothing was changed.
 	ErrLocalBlocked = errors.New("something stands in the way at this path")
+	// ErrLocalName means that the disk cannot hold a file of this name. Nothing was changed.
+	ErrLocalName = errors.New("this disk cannot hold a file of this name")
 	// ErrNoText means that State does not keep the text of that etag.
 	ErrNoText = errors.New("no such text is kept")
 )
@@ -45,7 +47,8 @@ type Local interface {
 	// are made. It looks right before replacing: unless the file is still expect
 	// ("" = absent) it changes nothing and returns ErrLocalChanged. When path already
 	// holds content it succeeds, whatever expect says. Empty directories that stand
-	// where the file belongs are removed; anything else in the way is ErrLocalBlocked.
+	// where the file belongs are removed; anything else in the way is ErrLocalBlocked. A
+	// name that the disk does not take is ErrLocalName.
 	// A zero modTime leaves the choice to the disk. Write does nothing, and returns
 	// ErrLocalChanged, when the root is not RootOK any more.
 	Write(ctx context.Context, path memory.Path, content []byte, modTime time.Time, expect memory.ETag) error

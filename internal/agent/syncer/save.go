@@ -23,6 +23,11 @@ func (c *cycle) putBase(p memory.Path, entry BaseEntry, text []byte) {
 	}
 	c.base[p] = entry
 	c.todo.PutBaseline[p] = entry
+	id := textID(string(p), string(entry.Local))
+	if t, kept := c.s.state.Trash[id]; kept && t.Reason == trashDeleted {
+		// It lives again; should it vanish now, that is not the hub's doing.
+		c.todo.DropTrash = append(c.todo.DropTrash, id)
+	}
 	c.caughtUp(p)
 	c.keepText(text)
 }

@@ -3,8 +3,12 @@ package workspace
 import (
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
+	"io/fs"
+	"os"
 	"strconv"
 	"strings"
+	"syscall"
 	"unicode"
 	"unicode/utf8"
 )
@@ -48,6 +52,23 @@ func isMemoryName(name string) bool { return strings.HasSuffix(name, ".md") }
 func isNearMiss(name string) bool {
 	trimmed := strings.TrimRightFunc(name, func(r rune) bool { return r == '.' || unicode.IsSpace(r) })
 	return !isMemoryName(name) && len(trimmed) > len(".md") && strings.EqualFold(trimmed[len(trimmed)-len(".md"):], ".md")
+}
+
+// unnameable reports whether a disk refused a name as such: disks allow fewer and shorter
+// names than memory paths may be (SMB and FAT no "?", encrypting ones no 255 bytes). It
+// looks at the steps that name something alone, since other ones have these errors too.
+func unnameable(err error) bool {
+	if !errors.Is(err, syscall.ENAMETOOLONG) && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, syscall.EILSEQ) {
+		return false
+	}
+	var op string
+	if at := (*fs.PathError)(nil); errors.As(err, &at) {
+		op = at.Op
+	} else if at := (*os.LinkError)(nil); errors.As(err, &at) {
+		op = at.Op
+	}
+	op = strings.TrimSuffix(op, "at")
+	return op == "link" || op == "rename" || op == "mkdir" || op == "open" || op == "lstat" || op == "fstat" || op == "stat"
 }
 
 // plain returns name as text for a person: quoted unless it is plain.

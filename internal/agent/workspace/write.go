@@ -27,6 +27,9 @@ func (w *Workspace) Write(_ context.Context, path memory.Path, content []byte, m
 	var mk made
 	if err := w.write(root, path, content, modTime, expect, &mk); err != nil {
 		mk.undo(root)
+		if unnameable(err) {
+			err = fmt.Errorf("%w: %w", syncer.ErrLocalName, err)
+		}
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return nil
