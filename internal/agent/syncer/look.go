@@ -28,20 +28,8 @@ func (c *cycle) look(ctx context.Context) (ok bool, err error) {
 			return false, &stepError{step: "scan the workspace", err: err}
 		}
 	}
-	if c.snap.Root != RootOK {
-		c.result.Phase = PhaseNoRoot
+	if !c.takeSnapshot() {
 		return false, nil
-	}
-	for _, p := range c.snap.Unreadable {
-		if p == "" {
-			c.snap.Root, c.snap.Detail = RootUnknown, "the directory cannot be read"
-			c.result.Phase = PhaseNoRoot
-			return false, nil
-		}
-	}
-	c.local = make(reconcile.Tree, len(c.snap.Files))
-	for p, f := range c.snap.Files {
-		c.local[p] = f.ETag
 	}
 	c.base = maps.Clone(s.state.Baseline)
 	if halt, why, missing := c.brake(first); halt {
@@ -56,6 +44,17 @@ func (c *cycle) look(ctx context.Context) (ok bool, err error) {
 		}
 		c.base = maps.Clone(s.state.Baseline)
 	}
+	if mender, able := s.ports.Local.(Mender); able && c.snap.Torn {
+		if err := mender.Mend(ctx); err != nil {
+			c.errs = append(c.errs, &stepError{step: "mend the workspace", err: err})
+		}
+		if c.snap, err = s.ports.Local.Scan(ctx); err != nil {
+			return false, &stepError{step: "scan the workspace", err: err}
+		}
+		if !c.takeSnapshot() {
+			return false, nil
+		}
+	}
 	if c.snap.Again > 0 {
 		c.later(c.snap.Again)
 	}
@@ -63,6 +62,23 @@ func (c *cycle) look(ctx context.Context) (ok bool, err error) {
 		return true, c.mark(ctx)
 	}
 	return true, nil
+}
+
+// takeSnapshot makes the scanned files the local tree; false means that the root cannot be
+// believed.
+func (c *cycle) takeSnapshot() bool {
+	if c.snap.Root == RootOK && slices.Contains(c.snap.Unreadable, "") {
+		c.snap.Root, c.snap.Detail = RootUnknown, "the directory cannot be read"
+	}
+	if c.snap.Root != RootOK {
+		c.result.Phase = PhaseNoRoot
+		return false
+	}
+	c.local = make(reconcile.Tree, len(c.snap.Files))
+	for p, f := range c.snap.Files {
+		c.local[p] = f.ETag
+	}
+	return true
 }
 
 // scan looks at the disk, or believes the last look; see Follow.

@@ -77,6 +77,14 @@ type Glancer interface {
 	Same(ctx context.Context, seen Snapshot) bool
 }
 
+// Mender is a Local that can put right what a kill in the middle of a Write or a Remove
+// left behind: an edit that slipped in at that very moment is given its place again. What
+// it finds is said by Snapshot.Torn; Mend is called after the brakes, and another Scan
+// follows. An error leaves the rest for the next time.
+type Mender interface {
+	Mend(ctx context.Context) error
+}
+
 // RootCondition says whether a scan may be believed.
 type RootCondition uint8
 
@@ -130,6 +138,9 @@ type Snapshot struct {
 	// Dirs holds the mtime of every directory that was listed, "" the root: when a
 	// name in it last came or went. Nil when that is not known.
 	Dirs map[memory.Path]time.Time
+
+	// Torn says that there is something for a Mender to do.
+	Torn bool
 
 	// Ignored reports whether .memsyncignore excludes a path (also one that is not
 	// on disk). Nil ignores nothing.

@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"runtime"
 
@@ -39,9 +40,9 @@ func (w *Workspace) exchange(dir *os.Root, tmp string, seen target) (done bool, 
 		}
 	}
 	if err := swap(); err != nil {
-		// The edit must not stay under a name that gets cleaned away.
+		// Under its temporary name the edit waits for Mend, but not for longer than needed.
 		if err := dir.Rename(tmp, seen.name); err != nil {
-			return false, err
+			return false, fmt.Errorf("%w: %w", errDisplaced, err)
 		}
 	}
 	return false, syncer.ErrLocalChanged

@@ -47,17 +47,7 @@ func (w *Workspace) remove(root *os.Root, path memory.Path, expect memory.ETag) 
 	case now.etag != expect:
 		return syncer.ErrLocalChanged
 	}
-	fi, err := dir.Lstat(now.name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if statOf(fi) != statOf(now.info) {
-		return syncer.ErrLocalChanged
-	}
-	if err := dir.Remove(now.name); err != nil {
+	if err := w.takeAway(dir, now); err != nil {
 		return err
 	}
 	if err := syncDir(dir); err != nil {
@@ -70,6 +60,28 @@ func (w *Workspace) remove(root *os.Root, path memory.Path, expect memory.ETag) 
 		}
 	}
 	return nil
+}
+
+// takeAway removes a file if it still is as it was seen. It is given a temporary name
+// first: what is found under that is looked at, and nothing can slip in any more.
+func (w *Workspace) takeAway(dir *os.Root, seen target) error {
+	temp := newDisplacedName("", seen.etag, seen.name)
+	if err := dir.Rename(seen.name, temp); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return besideError(err)
+	}
+	fi, err := dir.Lstat(temp)
+	if err == nil && os.SameFile(fi, seen.info) && fi.Size() == seen.info.Size() {
+		if etag, _, err := w.hashFile(dir, temp, fi); err == nil && etag == seen.etag {
+			return dir.Remove(temp)
+		}
+	}
+	if err := putNew(dir, temp, seen.name); err != nil && !errors.Is(err, syncer.ErrLocalChanged) {
+		return err
+	}
+	return syncer.ErrLocalChanged // and what could not be put back is Mend's
 }
 
 // parentOf returns the directory above path; "" is the root.

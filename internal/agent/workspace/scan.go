@@ -63,7 +63,7 @@ func (w *Workspace) Scan(ctx context.Context) (syncer.Snapshot, error) {
 		return snap, nil
 	}
 	w.gen++
-	w.leftover = nil
+	w.leftover, w.torn = nil, nil
 	s := &scan{w: w, ctx: ctx, now: w.opts.Now(), snap: &snap, owners: make(map[memory.Path]*file, len(w.tree.files))}
 	if !s.readIgnore(e.root) {
 		// Without the rules nobody knows what must stay here.
@@ -118,6 +118,9 @@ func (s *scan) folder(dir *os.Root, d *folder, key, disk string, depth int) erro
 		if isHidden(name) {
 			if isTempName(name) && fi.Mode().IsRegular() && s.now.Sub(fi.ModTime()) > s.w.opts.StaleTemp {
 				s.w.leftover = append(s.w.leftover, disk+name)
+			}
+			if _, moved := parseDisplaced(name); moved && fi.Mode().IsRegular() {
+				s.w.torn, s.snap.Torn = append(s.w.torn, disk+name), true
 			}
 			continue
 		}

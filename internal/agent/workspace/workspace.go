@@ -54,12 +54,16 @@ type Workspace struct {
 	rulesSince time.Time              // when the file became what it is
 	clashes    clashes
 	leftover   []string // temporary files seen by the last scan
+	torn       []string // those that may hold an edit; see Mend
 
 	hasher hash.Hash
 	buf    []byte
 }
 
-var _ syncer.Local = (*Workspace)(nil)
+var (
+	_ syncer.Local  = (*Workspace)(nil)
+	_ syncer.Mender = (*Workspace)(nil)
+)
 
 // New returns the workspace at dir. It touches nothing; dir need not exist.
 func New(dir string, opts Options) (*Workspace, error) {
@@ -164,5 +168,5 @@ func (w *Workspace) enterToWrite(op string, path memory.Path) (*os.Root, error) 
 
 // forget drops what is remembered of the files below another root.
 func (w *Workspace) forget() {
-	w.tree, w.names, w.leftover = &folder{}, map[memory.Path]string{}, nil
+	w.tree, w.names, w.leftover, w.torn = &folder{}, map[memory.Path]string{}, nil, nil
 }

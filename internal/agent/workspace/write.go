@@ -77,13 +77,20 @@ func (w *Workspace) write(root *os.Root, path memory.Path, content []byte, modTi
 	}
 	if now.info != nil {
 		// Past the umask: the file keeps the mode that it has.
-		err = dir.Chmod(tmp, mode)
+		if err = dir.Chmod(tmp, mode); err == nil {
+			moving := newDisplacedName(want, now.etag, now.name)
+			if err = dir.Rename(tmp, moving); err == nil {
+				tmp = moving
+			}
+		}
 	}
 	if err == nil {
 		err = w.put(dir, tmp, now)
 	}
 	if err != nil {
-		_ = dir.Remove(tmp)
+		if !errors.Is(err, errDisplaced) {
+			_ = dir.Remove(tmp)
+		}
 		return err
 	}
 	return syncDir(dir)
