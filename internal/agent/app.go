@@ -61,7 +61,7 @@ func Main(ctx context.Context, app App) int {
 		Stderr:      app.Stderr,
 		Sections:    map[string]any{"links": &links},
 		Version:     "memsync-agent " + buildinfo.Read().String(),
-		Vars:        map[string]string{"state_dir": defaultState},
+		Vars:        map[string]string{"state_dir": defaultState, "types": typeHelp()},
 	}, app.Args)
 	if errors.Is(err, config.ErrShown) {
 		return ExitOK
