@@ -49,7 +49,7 @@ func (c *compacting) apply(t *transaction) error {
 	if c.p.gone {
 		return errGone(c.p)
 	}
-	oldest, err := c.plan(t.c)
+	oldest, err := c.plan(t)
 	if err != nil || oldest == c.p.oldest {
 		return err
 	}
@@ -64,6 +64,10 @@ func (c *compacting) apply(t *transaction) error {
 	}
 	// Heads are read from rows of commits, which are about to lose versions.
 	if err := t.settle(o); err != nil {
+		return err
+	}
+	// A row that goes must not be named by the table of revisions later.
+	if err := t.settleRevs(); err != nil {
 		return err
 	}
 	for seq, paths := range c.drops {
@@ -92,17 +96,18 @@ func (p *project) setOldest(rev memory.Revision) {
 // plan finds the slice: commits from the oldest one on that were made before the
 // cut, but for the head. A version goes when the commit that replaced it is hidden:
 // the links say which one that is.
-func (c *compacting) plan(conn *conn) (oldest memory.Revision, err error) {
+func (c *compacting) plan(t *transaction) (oldest memory.Revision, err error) {
 	oldest = c.p.oldest
-	err = conn.query(stMetasUp, func(v []driver.Value) error {
-		r, err := decodeMeta(blob(v[1]), nil, false)
+	places := t.s.trail.of(c.p.key)
+	err = eachUp(t.c, c.p, places, span{c.p.oldest, c.p.rev - 1}, false, func(v []driver.Value) error {
+		r, err := decodeMeta(blob(v[2]), nil, false)
 		if err != nil {
 			return err
 		}
 		if !r.Time.Before(c.cut) || len(c.hidden) == compactSlice {
 			return errStop
 		}
-		r.Revision = memory.Revision(v[0].(int64))
+		r.Revision = memory.Revision(v[1].(int64))
 		c.hidden = append(c.hidden, r)
 		oldest = r.Revision + 1
 		for i := range r.versions {
@@ -116,7 +121,7 @@ func (c *compacting) plan(conn *conn) (oldest memory.Revision, err error) {
 			c.drops[v.prevSeq][v.Path] = true
 		}
 		return nil
-	}, c.p.id, int64(c.p.oldest), int64(c.p.rev))
+	})
 	return oldest, err
 }
 
@@ -136,6 +141,9 @@ func (c *compacting) rewrite(conn *conn, seq int64, paths map[memory.Path]bool) 
 		}
 	}
 	if len(rest) == 0 {
+		if err := conn.exec(stDropRev, c.p.id, int64(r.Revision)); err != nil {
+			return err
+		}
 		return conn.exec(stDropCommit, seq)
 	}
 	r.versions = rest

@@ -24,6 +24,9 @@ func (s *Store) NewEpoch(ctx context.Context, next memory.Epoch, now time.Time) 
 			return store.Exists("epoch " + string(next))
 		}
 		t.wrote = true
+		if err := t.settleRevs(); err != nil {
+			return err
+		}
 		if err := t.spanAll(); err != nil {
 			return err
 		}
@@ -192,7 +195,10 @@ func (s *Store) PurgeProject(ctx context.Context, key memory.ProjectKey) error {
 				return errGone(p)
 			}
 			t.wrote = true
-			for _, st := range []statement{stDropProjectCommits, stDropProjectHeads, stDropProjectSpans, stDropProjectRequests, stDropProject} {
+			if err := t.settleRevs(); err != nil {
+				return err
+			}
+			for _, st := range []statement{stDropProjectCommits, stDropProjectRevs, stDropProjectHeads, stDropProjectSpans, stDropProjectRequests, stDropProject} {
 				if err := t.c.exec(st, p.id); err != nil {
 					return err
 				}

@@ -44,7 +44,7 @@ func (t *transaction) settle(o *pending) error {
 }
 
 // loadHeads reads what is at each path: the table, then the commits after it.
-func loadHeads(c *conn, p *project) error {
+func loadHeads(c *conn, p *project, places []place) error {
 	err := c.query(stHeads, func(v []driver.Value) error {
 		h, err := decodeHead(blob(v[1]))
 		if err != nil {
@@ -56,7 +56,7 @@ func loadHeads(c *conn, p *project) error {
 	if err != nil {
 		return err
 	}
-	err = c.query(stRowsAfter, func(v []driver.Value) error {
+	err = eachUp(c, p, places, span{p.headed + 1, p.rev}, false, func(v []driver.Value) error {
 		r, err := decodeMeta(blob(v[2]), nil, false)
 		if err != nil {
 			return err
@@ -67,7 +67,7 @@ func loadHeads(c *conn, p *project) error {
 			p.unheaded[ch.Path] = struct{}{}
 		}
 		return nil
-	}, p.id, int64(p.headed))
+	})
 	if err != nil {
 		return err
 	}

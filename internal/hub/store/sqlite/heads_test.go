@@ -115,7 +115,8 @@ func TestFirstSchemaGoesOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.script("ALTER TABLE projects DROP COLUMN headed; PRAGMA user_version=1;"); err != nil {
+	if err := c.script(`ALTER TABLE projects DROP COLUMN headed; DROP TABLE revs; DROP TABLE settled;
+		CREATE UNIQUE INDEX commits_rev ON commits(project, rev); PRAGMA user_version=1;`); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.close(); err != nil {

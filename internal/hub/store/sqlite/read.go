@@ -57,8 +57,9 @@ func (s *Store) List(ctx context.Context, key memory.ProjectKey, opts store.List
 				return err
 			}
 			whole := false
+			places := s.trail.of(key) // before the database is looked into
 			err = s.read(ctx, "list "+key.String(), func(c *conn) (err error) {
-				out, whole, err = listRows(c, p, picked, opts)
+				out, whole, err = listRows(c, p, places, picked, opts)
 				return err
 			})
 			if err != nil || whole {
@@ -114,10 +115,10 @@ func pick(p *project, opts store.ListOptions) ([]listed, error) {
 
 // listRows reads the rows of picked; whole is false if one is no longer there. A
 // row is read once for neighbours that it holds, as after a first upload.
-func listRows(c *conn, p *project, picked []listed, opts store.ListOptions) (out []memory.Memory, whole bool, err error) {
+func listRows(c *conn, p *project, places []place, picked []listed, opts store.ListOptions) (out []memory.Memory, whole bool, err error) {
 	var earlier store.EarlierETags
 	if opts.EarlierETags {
-		if earlier, err = readEarlier(c, p); err != nil {
+		if earlier, err = readEarlier(c, p, places); err != nil {
 			return nil, false, err
 		}
 	}
@@ -161,21 +162,23 @@ func listRows(c *conn, p *project, picked []listed, opts store.ListOptions) (out
 	return out, true, nil
 }
 
-func readEarlier(c *conn, p *project) (store.EarlierETags, error) {
+func readEarlier(c *conn, p *project, places []place) (store.EarlierETags, error) {
 	p.mu.RLock()
 	oldest, rev := p.oldest, p.rev
 	p.mu.RUnlock()
 	x := make(store.EarlierETags)
-	err := c.query(stMetasDown, func(v []driver.Value) error {
-		r, err := decodeMeta(blob(v[2]), nil, false)
-		if err != nil {
-			return err
-		}
-		for i := range r.versions {
-			x.Add(&r.versions[i].AppliedChange)
-		}
-		return nil
-	}, p.id, int64(oldest), int64(rev))
+	err := c.snapshot(func() error {
+		return eachDown(c, p, places, span{oldest, rev}, func(v []driver.Value) error {
+			r, err := decodeMeta(blob(v[2]), nil, false)
+			if err != nil {
+				return err
+			}
+			for i := range r.versions {
+				x.Add(&r.versions[i].AppliedChange)
+			}
+			return nil
+		})
+	})
 	return x, err
 }
 
@@ -188,12 +191,12 @@ func readRow(c *conn, p *project, seq int64, content bool) (r *record, err error
 	err = c.query(st, func(v []driver.Value) (err error) {
 		var texts []byte
 		if content {
-			texts = blob(v[2])
+			texts = blob(v[3])
 		}
-		if r, err = decodeMeta(blob(v[1]), texts, content); err != nil {
+		if r, err = decodeMeta(blob(v[2]), texts, content); err != nil {
 			return corrupt(p, seq)
 		}
-		r.Project, r.Revision = p.key, memory.Revision(v[0].(int64))
+		r.Project, r.Revision = p.key, memory.Revision(v[1].(int64))
 		return nil
 	}, seq, p.id)
 	return r, err
@@ -345,20 +348,22 @@ func (s *Store) Changes(ctx context.Context, key memory.ProjectKey, after memory
 
 // collect reads commits after a revision, up to rev and within the bound.
 func (s *Store) collect(ctx context.Context, p *project, after, rev memory.Revision, b bound) (out []memory.Commit, err error) {
+	places := s.trail.of(p.key) // before the database is looked into
+	row := func(v []driver.Value) error {
+		r, err := decodeMeta(blob(v[2]), blob(v[3]), true)
+		if err != nil {
+			return err
+		}
+		r.Project, r.Revision = p.key, memory.Revision(v[1].(int64))
+		commit := r.commit()
+		if !b.admits(&commit) {
+			return errStop
+		}
+		out = append(out, commit)
+		return nil
+	}
 	err = s.read(ctx, "read changes of "+p.key.String(), func(c *conn) error {
-		return c.query(stCommitsAfter, func(v []driver.Value) error {
-			r, err := decodeMeta(blob(v[1]), blob(v[2]), true)
-			if err != nil {
-				return err
-			}
-			r.Project, r.Revision = p.key, memory.Revision(v[0].(int64))
-			commit := r.commit()
-			if !b.admits(&commit) {
-				return errStop
-			}
-			out = append(out, commit)
-			return nil
-		}, p.id, int64(after), int64(rev))
+		return c.snapshot(func() error { return eachUp(c, p, places, span{after + 1, rev}, true, row) })
 	})
 	return out, err
 }

@@ -258,9 +258,9 @@ func (t *transaction) eachRequest(p *project, f func(r *remembered) (changed boo
 
 // loadRecent reads the request ids of p's recent commits, those above the revision
 // through which they were moved to the table.
-func loadRecent(c *conn, p *project, through memory.Revision) error {
+func loadRecent(c *conn, p *project, places []place, through memory.Revision) error {
 	var newest time.Time
-	return c.query(stMetasDown, func(v []driver.Value) error {
+	return eachDown(c, p, places, span{max(p.oldest, through+1), p.rev}, func(v []driver.Value) error {
 		r, err := decodeMeta(blob(v[2]), nil, false)
 		if err != nil {
 			return err
@@ -278,7 +278,7 @@ func loadRecent(c *conn, p *project, through memory.Revision) error {
 			}
 		}
 		return nil
-	}, p.id, int64(max(p.oldest, through+1)), int64(p.rev))
+	})
 }
 
 // Flags of an encoded remembered.

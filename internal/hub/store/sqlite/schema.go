@@ -12,11 +12,11 @@ const applicationID = 0x6d737663
 // migrations returns the steps from each schema version to the next one; the
 // version of a file is its user_version. A step is never changed once released.
 func migrations() []string {
-	return []string{schema1, schema2}
+	return []string{schema1, schema2, schema3}
 }
 
 // schema1 keeps the rows that every commit writes few and small: one appended to
-// commits with one index entry, and one per path in heads (see schema2). In commits, meta stands
+// commits; see schema2 and schema3 for what follows later. In commits, meta stands
 // before content, so that reading it does not touch the content's pages.
 const schema1 = `
 CREATE TABLE epochs(
@@ -94,6 +94,20 @@ CREATE INDEX audit_team ON audit(team, id);
 const schema2 = `
 ALTER TABLE projects ADD COLUMN headed INTEGER NOT NULL DEFAULT 0;
 UPDATE projects SET headed=coalesce((SELECT max(rev) FROM commits WHERE commits.project=projects.id),0);
+`
+
+// schema3 takes the index of revisions away from commits, which wrote a page of it each:
+// a table of its own falls behind. It has the rows up to the number in settled.
+const schema3 = `
+CREATE TABLE revs(
+	project INTEGER NOT NULL,
+	rev     INTEGER NOT NULL,
+	seq     INTEGER NOT NULL,
+	PRIMARY KEY(project, rev)) WITHOUT ROWID;
+INSERT INTO revs SELECT project,rev,seq FROM commits ORDER BY project,rev;
+DROP INDEX commits_rev;
+CREATE TABLE settled(seq INTEGER NOT NULL);
+INSERT INTO settled SELECT coalesce(max(seq),0) FROM commits;
 `
 
 // migrate brings the file to the newest schema, one transaction a step.

@@ -54,6 +54,7 @@ type Store struct {
 	cache   *cache
 	readers chan *conn
 	w       *writer
+	trail   trail
 
 	epochMu sync.RWMutex // guards epochs
 	epochs  []memory.Epoch
@@ -94,7 +95,7 @@ func openStore(opts Options) (_ *Store, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{dir: opts.Dir, lock: lock, readers: make(chan *conn, opts.Readers)}
+	s := &Store{dir: opts.Dir, lock: lock, readers: make(chan *conn, opts.Readers), trail: trail{limit: maxLate}}
 	defer func() {
 		if err != nil {
 			_ = s.closeFiles() // what went wrong first is what to tell

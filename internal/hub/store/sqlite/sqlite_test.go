@@ -14,11 +14,12 @@ func open(t storetest.T, opts sqlite.Options) *sqlite.Store {
 	if err != nil {
 		t.Fatalf("open: %v", err)
 	}
+	s.SetLateLimit(7)
 	return s
 }
 
 // harness opens stores whose cache holds almost nothing, so that states are loaded
-// again and again. Under the race detector it holds one project, since loading them for
+// again and again, and whose table of revisions catches up every few commits. Under the race detector it holds one project, since loading them for
 // every single call takes minutes there; several still push each other out.
 func harness(t *testing.T) storetest.Harness {
 	entries := 1

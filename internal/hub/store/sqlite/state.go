@@ -43,27 +43,34 @@ func (p *project) cursor(epoch memory.Epoch) memory.Cursor {
 	return memory.Cursor{Epoch: epoch, Revision: p.rev, CommitID: p.commit}
 }
 
-// tailBytes bounds the recent commits that a project keeps at hand for Changes.
+// tailBytes bounds the recent commits that a project keeps at hand for Changes; for a
+// while it may hold as much again of older ones.
 const tailBytes = 64 << 10
 
 // tail holds the newest commits of a project, ascending without gap, up to its head.
 type tail struct {
 	commits []memory.Commit
 	bytes   int64
+	dropped int64 // bytes that the array of commits may still hold beside them
 }
 
 // push takes in the next commit. It shares the contents, which nobody changes.
+// Readers may hold the array, so what is dropped stays in it until a new one is made;
+// made for every commit it would be most of a commit's memory.
 func (t *tail) push(c memory.Commit) {
 	t.commits = append(t.commits, c)
 	t.bytes += commitSize(&c)
 	drop := 0
 	for t.bytes > tailBytes && drop < len(t.commits) {
-		t.bytes -= commitSize(&t.commits[drop])
+		size := commitSize(&t.commits[drop])
+		t.bytes -= size
+		t.dropped += size
 		drop++
 	}
-	if drop > 0 {
-		// Readers may hold the old array; a new one is cheap, since it is short.
-		t.commits = append([]memory.Commit(nil), t.commits[drop:]...)
+	t.commits = t.commits[drop:]
+	if t.dropped > tailBytes {
+		t.dropped = 0
+		t.commits = append(make([]memory.Commit, 0, 2*len(t.commits)), t.commits...)
 	}
 }
 
@@ -121,9 +128,12 @@ func (s *Store) acquire(ctx context.Context, key memory.ProjectKey) (*project, e
 		c.slots[key] = sl
 		c.mu.Unlock()
 		// Others may wait for this load, so it does not end with this caller's ctx.
-		sl.err = s.read(context.WithoutCancel(ctx), "load "+key.String(), func(rc *conn) (err error) {
-			sl.p, err = loadProject(rc, key)
-			return err
+		sl.err = s.read(context.WithoutCancel(ctx), "load "+key.String(), func(rc *conn) error {
+			places := s.trail.of(key) // before the database is looked into
+			return rc.snapshot(func() (err error) {
+				sl.p, err = loadProject(rc, key, places)
+				return err
+			})
 		})
 		close(sl.ready)
 	}
@@ -179,12 +189,8 @@ func (c *cache) forget(p *project) {
 	}
 }
 
-// loadProject reads a project's state in one transaction.
-func loadProject(c *conn, key memory.ProjectKey) (*project, error) {
-	if err := c.script("BEGIN"); err != nil {
-		return nil, err
-	}
-	defer func() { _ = c.exec(stRollback) }()
+// loadProject reads a project's state; places is what the table of revisions lacks.
+func loadProject(c *conn, key memory.ProjectKey, places []place) (*project, error) {
 	p := &project{key: key, oldest: 1, entries: make(map[memory.Path]head), recent: make(map[[16]byte]recent),
 		unheaded: make(map[memory.Path]struct{})}
 	var spilled memory.Revision
@@ -201,22 +207,42 @@ func loadProject(c *conn, key memory.ProjectKey) (*project, error) {
 	if p.id == 0 {
 		return nil, store.NoProject(key)
 	}
-	err = c.query(stHead, func(v []driver.Value) error {
-		r, err := decodeMeta(blob(v[2]), nil, false)
-		if err != nil {
-			return err
-		}
-		p.seq, p.rev, p.commit = v[0].(int64), memory.Revision(v[1].(int64)), r.ID
-		return nil
-	}, p.id)
-	if err != nil {
+	if err := loadHead(c, p, places); err != nil {
 		return nil, err
 	}
-	if err := loadHeads(c, p); err != nil {
+	if err := loadHeads(c, p, places); err != nil {
 		return nil, err
 	}
-	if err := loadRecent(c, p, spilled); err != nil {
+	if err := loadRecent(c, p, places, spilled); err != nil {
 		return nil, err
 	}
 	return p, nil
+}
+
+// loadHead reads which commit is the newest.
+func loadHead(c *conn, p *project, places []place) error {
+	if len(places) > 0 {
+		last := places[len(places)-1]
+		p.seq, p.rev = last.seq, last.rev
+	} else {
+		err := c.query(stHead, func(v []driver.Value) error {
+			p.seq, p.rev = v[0].(int64), memory.Revision(v[1].(int64))
+			return nil
+		}, p.id)
+		if err != nil {
+			return err
+		}
+	}
+	if p.seq == 0 {
+		return nil
+	}
+	r, err := readRow(c, p, p.seq, false)
+	if err != nil {
+		return err
+	}
+	if r == nil {
+		return corrupt(p, p.seq)
+	}
+	p.commit = r.ID
+	return nil
 }

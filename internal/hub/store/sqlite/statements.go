@@ -5,9 +5,15 @@ type statement int
 
 const (
 	stBegin statement = iota
+	stBeginRead
 	stCommit
 	stRollback
 	stMaxSeq
+	stSettled
+	stSetSettled
+	stLate
+	stPutRev
+	stDropRev
 	stEpochs
 	stPutEpoch
 	stTeams
@@ -21,6 +27,7 @@ const (
 	stSetLookup
 	stDropProject
 	stDropProjectCommits
+	stDropProjectRevs
 	stDropProjectHeads
 	stDropProjectSpans
 	stDropProjectRequests
@@ -31,13 +38,12 @@ const (
 	stHeads
 	stPutHead
 	stSetHeaded
-	stRowsAfter
 	stPutCommit
 	stUpdateCommit
 	stDropCommit
 	stCommitBySeq
 	stMetaBySeq
-	stCommitsAfter
+	stCommitsUp
 	stMetasUp
 	stMetasDown
 	stRequest
@@ -67,10 +73,17 @@ const (
 // sql returns the statement's text.
 func (s statement) sql() string {
 	return [numStatements]string{
-		stBegin:    "BEGIN IMMEDIATE",
-		stCommit:   "COMMIT",
-		stRollback: "ROLLBACK",
-		stMaxSeq:   "SELECT coalesce(max(seq),0) FROM commits",
+		stBegin:     "BEGIN IMMEDIATE",
+		stBeginRead: "BEGIN",
+		stCommit:    "COMMIT",
+		stRollback:  "ROLLBACK",
+		stMaxSeq:    "SELECT coalesce(max(seq),0) FROM commits",
+
+		stSettled:    "SELECT seq FROM settled",
+		stSetSettled: "UPDATE settled SET seq=?",
+		stLate:       "SELECT c.seq,c.rev,p.id,p.team,p.project FROM commits c JOIN projects p ON p.id=c.project WHERE c.seq>? ORDER BY c.seq",
+		stPutRev:     "INSERT INTO revs(project,rev,seq) VALUES(?,?,?)",
+		stDropRev:    "DELETE FROM revs WHERE project=? AND rev=?",
 
 		stEpochs:   "SELECT epoch FROM epochs ORDER BY n",
 		stPutEpoch: "INSERT INTO epochs(epoch,time) VALUES(?,?)",
@@ -85,7 +98,8 @@ func (s statement) sql() string {
 		stSetLookup:           "UPDATE projects SET lookup=1 WHERE id=?",
 		stSetSpilled:          "UPDATE projects SET spilled=? WHERE id=?",
 		stDropProject:         "DELETE FROM projects WHERE id=?",
-		stDropProjectCommits:  "DELETE FROM commits WHERE project=?",
+		stDropProjectCommits:  "DELETE FROM commits WHERE seq IN (SELECT seq FROM revs WHERE project=?)",
+		stDropProjectRevs:     "DELETE FROM revs WHERE project=?",
 		stDropProjectHeads:    "DELETE FROM heads WHERE project=?",
 		stDropProjectSpans:    "DELETE FROM spans WHERE project=?",
 		stDropProjectRequests: "DELETE FROM requests WHERE project=?",
@@ -93,20 +107,20 @@ func (s statement) sql() string {
 		stPutSpan:             "INSERT INTO spans(project,n,epoch,through) VALUES(?,?,?,?)",
 		stDropSpans:           "DELETE FROM spans WHERE project=?",
 
-		stHead:      "SELECT seq,rev,meta FROM commits WHERE project=? ORDER BY rev DESC LIMIT 1",
+		stHead:      "SELECT seq,rev FROM revs WHERE project=? ORDER BY rev DESC LIMIT 1",
 		stHeads:     "SELECT path,entry FROM heads WHERE project=?",
 		stPutHead:   "INSERT OR REPLACE INTO heads(project,path,entry) VALUES(?,?,?)",
 		stSetHeaded: "UPDATE projects SET headed=? WHERE id=?",
-		stRowsAfter: "SELECT seq,rev,meta FROM commits WHERE project=? AND rev>? ORDER BY rev",
 
 		stPutCommit:    "INSERT INTO commits(seq,project,rev,meta,content) VALUES(?,?,?,?,?)",
 		stUpdateCommit: "UPDATE commits SET meta=?,content=? WHERE seq=?",
 		stDropCommit:   "DELETE FROM commits WHERE seq=?",
-		stCommitBySeq:  "SELECT rev,meta,content FROM commits WHERE seq=? AND project=?",
-		stMetaBySeq:    "SELECT rev,meta FROM commits WHERE seq=? AND project=?",
-		stCommitsAfter: "SELECT rev,meta,content FROM commits WHERE project=? AND rev>? AND rev<=? ORDER BY rev",
-		stMetasUp:      "SELECT rev,meta FROM commits WHERE project=? AND rev>=? AND rev<? ORDER BY rev",
-		stMetasDown:    "SELECT seq,rev,meta FROM commits WHERE project=? AND rev BETWEEN ? AND ? ORDER BY rev DESC",
+		stCommitBySeq:  "SELECT seq,rev,meta,content FROM commits WHERE seq=? AND project=?",
+		stMetaBySeq:    "SELECT seq,rev,meta FROM commits WHERE seq=? AND project=?",
+		// The order of the join is fixed: revisions, and then their rows.
+		stCommitsUp: "SELECT c.seq,c.rev,c.meta,c.content FROM revs r CROSS JOIN commits c ON c.seq=r.seq WHERE r.project=? AND r.rev BETWEEN ? AND ? ORDER BY r.rev",
+		stMetasUp:   "SELECT c.seq,c.rev,c.meta FROM revs r CROSS JOIN commits c ON c.seq=r.seq WHERE r.project=? AND r.rev BETWEEN ? AND ? ORDER BY r.rev",
+		stMetasDown: "SELECT c.seq,c.rev,c.meta FROM revs r CROSS JOIN commits c ON c.seq=r.seq WHERE r.project=? AND r.rev BETWEEN ? AND ? ORDER BY r.rev DESC",
 
 		stRequest:        "SELECT entry FROM requests WHERE day IN (?,?,?) AND project=? AND key=?",
 		stRequestDays:    "SELECT coalesce(min(day),0),coalesce(max(day),-1) FROM requests",

@@ -52,8 +52,13 @@ func newWriter(s *Store, c *conn) *writer {
 }
 
 func (w *writer) load() error {
+	settled, err := loadTrail(w.c, &w.s.trail)
+	if err != nil {
+		return err
+	}
 	return w.c.query(stMaxSeq, func(v []driver.Value) error {
-		w.nextSeq = v[0].(int64) + 1
+		// The last rows may be gone; numbers up to settled are not used again.
+		w.nextSeq = max(settled, v[0].(int64)) + 1
 		return nil
 	})
 }
@@ -204,6 +209,8 @@ type transaction struct {
 	order   []*pending
 	after   []func() // to do once it is durable
 	revert  []func() // to do if it fails
+
+	revsSettled bool // wrote the table of revisions, as of before this transaction
 }
 
 // pending is one project's state within a transaction, over the durable one.
@@ -216,6 +223,7 @@ type pending struct {
 	bytes   int64
 	entries map[memory.Path]head
 	commits []memory.Commit
+	places  []place             // of commits
 	recent  map[[16]byte]recent // request ids of commits; nil until there is one
 	spilled bool                // wrote rows of requests
 	settled bool                // wrote the heads, as of before this transaction
@@ -284,6 +292,11 @@ func (t *transaction) append(o *pending, c *memory.Commit, tag *requestTag) erro
 			return err
 		}
 	}
+	if t.s.trail.n >= t.s.trail.limit {
+		if err := t.settleRevs(); err != nil {
+			return err
+		}
+	}
 	seq := t.seq
 	t.seq++
 	r := record{Commit: *c, versions: make([]version, len(c.Changes)), request: tag}
@@ -303,6 +316,7 @@ func (t *transaction) append(o *pending, c *memory.Commit, tag *requestTag) erro
 	}
 	o.rev, o.commit, o.seq = c.Revision, c.ID, seq
 	o.commits = append(o.commits, *c)
+	o.places = append(o.places, place{c.Revision, seq})
 	if tag == nil {
 		return nil
 	}
@@ -358,7 +372,13 @@ func (t *transaction) undo() {
 // publish makes visible what is durable now, and then says so.
 func (t *transaction) publish() {
 	t.w.nextSeq = t.seq
+	if t.revsSettled {
+		t.s.trail.clear()
+	}
 	for _, o := range t.order {
+		if len(o.places) > 0 {
+			t.s.trail.add(o.p.key, o.p.id, o.places...)
+		}
 		o.publish()
 	}
 	for _, f := range t.after {
