@@ -85,7 +85,11 @@ func Run(ctx context.Context, cfg Config, deps Deps) error {
 	case <-ctx.Done():
 		return h.Shutdown(context.WithoutCancel(ctx))
 	case err := <-h.failed:
-		return errors.Join(err, h.Shutdown(context.WithoutCancel(ctx)))
+		end := h.Shutdown(context.WithoutCancel(ctx))
+		if errors.Is(end, err) {
+			return end // the store says it again
+		}
+		return errors.Join(err, end)
 	}
 }
 
@@ -103,6 +107,14 @@ func Start(ctx context.Context, cfg Config, deps Deps) (_ *Hub, err error) {
 	if cfg.TLSCert != "" {
 		if files, err = newTLSFiles(cfg.TLSCert, cfg.TLSKey, cfg.TLSClientCA, deps.Logger, now); err != nil {
 			return nil, &ConfigError{Err: err}
+		}
+	}
+	failed := make(chan error, 4)
+	lost := func(err error) { // the store's files are no longer its own
+		deps.Logger.Error("data files replaced under the running hub; it stops", "error", err.Error())
+		select {
+		case failed <- err:
+		default: // it ends already
 		}
 	}
 	var closers []func() error
@@ -126,13 +138,13 @@ func Start(ctx context.Context, cfg Config, deps Deps) (_ *Hub, err error) {
 		closers = append(closers, ln.Close)
 	}
 	if backend == nil {
-		if backend, err = sqlite.Open(sqlite.Options{Dir: cfg.DataDir, Now: now()}); err != nil {
+		if backend, err = sqlite.Open(sqlite.Options{Dir: cfg.DataDir, Now: now(), Lost: lost}); err != nil {
 			return nil, err
 		}
 		closers = append(closers, backend.Close)
 	}
 	h := &Hub{
-		cfg: cfg, log: deps.Logger, backend: backend, health: telemetry.NewHealth(), failed: make(chan error, 4),
+		cfg: cfg, log: deps.Logger, backend: backend, health: telemetry.NewHealth(), failed: failed,
 		loginWithin: deps.LoginWithin,
 		Addrs:       Addrs{GRPC: lns[0].Addr().String(), HTTP: lns[1].Addr().String(), Ops: lns[2].Addr().String()},
 	}

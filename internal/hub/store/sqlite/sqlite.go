@@ -44,6 +44,10 @@ type Options struct {
 	CacheEntries int
 	// Readers is how many reads may go on at a time; 0 means DefaultReaders.
 	Readers int
+	// Lost, if set, is told once, by the store's own goroutine, that its files were
+	// replaced, removed or written to by somebody else. The store refuses every write
+	// from then on; it must be closed and opened anew on what is there.
+	Lost func(error)
 }
 
 // Store is a store.Backend and store.Backuper in one SQLite file.
@@ -131,6 +135,9 @@ func openStore(opts Options) (_ *Store, err error) {
 		s.readers <- rc
 	}
 	s.cache = newCache(opts.CacheEntries)
+	if s.w.ground, err = newGround(opts.Dir, lock, opts.Lost); err != nil {
+		return nil, err
+	}
 	s.w.start()
 	return s, nil
 }
@@ -202,6 +209,11 @@ func (s *Store) Close() error {
 }
 
 func (s *Store) closeFiles() error {
+	if s.w != nil && s.w.ground != nil && s.w.ground.before() != nil {
+		// Closing would copy the log into a file that is not the log's. The process's
+		// end closes them without.
+		return errors.Join(s.w.ground.lost, s.lock.Close())
+	}
 	var errs []error
 	for len(s.readers) > 0 {
 		errs = append(errs, (<-s.readers).close())

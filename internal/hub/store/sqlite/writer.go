@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/memsvc/memsvc/internal/hub/store"
 	"github.com/memsvc/memsvc/internal/memory"
@@ -44,6 +45,7 @@ type writer struct {
 	nextSeq int64 // of commits
 	oldDay  int64 // request ids of days before it are gone
 	scrub   bool  // the log may hold redacted text
+	ground  *ground
 	buf     []byte
 }
 
@@ -85,14 +87,21 @@ func (s *Store) submit(ctx context.Context, r *request) error {
 
 func (w *writer) run() {
 	defer close(w.finished)
+	idle := time.NewTicker(lookEvery)
+	defer idle.Stop()
 	var next *request // taken from the queue, but for the batch after
 	batch := make([]*request, 0, maxBatch)
 	for {
 		first := next
-		if first == nil {
+		for first == nil {
 			var ok bool
-			if first, ok = <-w.queue; !ok {
-				return
+			select {
+			case first, ok = <-w.queue:
+				if !ok {
+					return
+				}
+			case <-idle.C:
+				_ = w.ground.look() // it tells whom it may concern
 			}
 		}
 		batch, next = w.gather(append(batch[:0], first))
@@ -100,6 +109,7 @@ func (w *writer) run() {
 		clear(batch)
 		if w.scrub {
 			w.scrub = !w.emptyLog()
+			_ = w.ground.after() // the next batch fails if it must
 		}
 	}
 }
@@ -134,9 +144,19 @@ func (w *writer) gather(batch []*request) (_ []*request, next *request) {
 // gets a transaction of its own, so that none fails for another's sake.
 func (w *writer) commit(batch []*request) {
 	answers := make([]error, len(batch))
+	if err := w.ground.before(); err != nil {
+		for _, r := range batch {
+			r.done <- err
+		}
+		return
+	}
 	err := w.try(batch, answers)
 	if err == nil {
+		err = w.ground.after()
 		for i, r := range batch {
+			if err != nil {
+				answers[i] = err // it went to a file that nobody will read
+			}
 			r.done <- answers[i]
 		}
 		return
@@ -147,6 +167,8 @@ func (w *writer) commit(batch []*request) {
 	}
 	for i := range batch {
 		if err := w.try(batch[i:i+1], answers[i:i+1]); err != nil {
+			answers[i] = err
+		} else if err := w.ground.after(); err != nil {
 			answers[i] = err
 		}
 		batch[i].done <- answers[i]

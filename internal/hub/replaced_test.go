@@ -1,0 +1,68 @@
+package hub_test
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/memsvc/memsvc/internal/hub"
+	"github.com/memsvc/memsvc/internal/hubtest"
+)
+
+// TestDataReplacedUnderARunningHub runs the program, puts a copy of its database into
+// its place, and expects it to end by itself, with the reason and exit code 1.
+func TestDataReplacedUnderARunningHub(t *testing.T) {
+	dir := t.TempDir()
+	var log hubtest.Buffer
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	code := make(chan int, 1)
+	go func() {
+		var out bytes.Buffer
+		code <- hub.Main(ctx, []string{"serve", "--data-dir", dir, "--grpc-addr=127.0.0.1:0", "--http-addr=127.0.0.1:0", "--ops-addr=127.0.0.1:0"}, &out, &log)
+	}()
+	listening := regexp.MustCompile(`msg=listening grpc=(\S+) `)
+	hubtest.Eventually(t, 20*time.Second, "the hub listens", func() bool { return listening.MatchString(log.String()) })
+	addr := listening.FindStringSubmatch(log.String())[1]
+
+	live := filepath.Join(dir, "hub.db")
+	text, err := os.ReadFile(live)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(live+".new", text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(live+".new", live); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case got := <-code:
+		if got != 1 {
+			t.Errorf("exit code %d, want 1", got)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("the hub went on")
+	}
+	for _, want := range []string{"level=ERROR", "data files replaced under the running hub", "memsvc: " + live + " is another file now", "restore-backup"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("not told: %q in\n%s", want, log.String())
+		}
+	}
+	if n := strings.Count(log.String(), "memsvc: "); n != 1 {
+		t.Errorf("told in %d lines, want 1", n)
+	}
+	if c, err := net.Dial("tcp", addr); err == nil {
+		_ = c.Close()
+		t.Error("the port is still open")
+	}
+	if got, err := os.ReadFile(live); err != nil || !bytes.Equal(got, text) {
+		t.Errorf("what was put there was changed (%v)", err)
+	}
+}
