@@ -93,7 +93,8 @@ var layers = map[string]rule{
 	"archtest": {testOnly: true},
 	"hubtest":  {internal: append([]string{"hub/..."}, shared...), testOnly: true},
 	"simtest":  {internal: append([]string{"hub/...", "agent/...", "hubtest"}, shared...), testOnly: true},
-	"killtest": {internal: append([]string{"hub/...", "agent/...", "hubtest"}, shared...), testOnly: true},
+	"killtest": {internal: append([]string{"hub/...", "agent/...", "hubtest", "pgtest"}, shared...), testOnly: true},
+	"pgtest":   {testOnly: true},
 	"e2e":      {internal: append([]string{"hub/...", "agent/...", "hubtest"}, shared...), testOnly: true},
 }
 
@@ -131,7 +132,7 @@ var programs = map[string][]string{
 }
 
 // testPackages may import test libraries; so may every companion.
-var testPackages = []string{"hubtest", "simtest", "killtest", "e2e"}
+var testPackages = []string{"hubtest", "simtest", "killtest", "pgtest", "e2e"}
 
 // restricted says who alone may import a foreign package, or a package of api/.
 // Keys are import path prefixes on segment borders; values are packages below
@@ -142,7 +143,7 @@ var restricted = map[string][]string{
 	module + "/api": {"hub/rpc", "hub/rest", "wire", "client", "api/..."},
 	// A driver is known to its own backend only.
 	"modernc.org/sqlite":       {"hub/store/sqlite"},
-	"github.com/jackc/pgx":     {"hub/store/postgres"},
+	"github.com/jackc/pgx":     {"hub/store/postgres", "pgtest"},
 	"github.com/pressly/goose": {"hub/store/sqlite", "hub/store/postgres"},
 	"database/sql":             {"hub/store/sqlite", "hub/store/postgres"},
 	// One package each owns these.

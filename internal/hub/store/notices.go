@@ -55,3 +55,17 @@ func (n *Notices) Wake(key memory.ProjectKey) {
 		}
 	}
 }
+
+// WakeAll tells everyone to look, whatever the project.
+func (n *Notices) WakeAll() {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	for _, chans := range n.subs {
+		for ch := range chans {
+			select {
+			case ch <- struct{}{}:
+			default:
+			}
+		}
+	}
+}

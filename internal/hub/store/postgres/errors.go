@@ -1,0 +1,122 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/memsvc/memsvc/internal/hub/store"
+	"github.com/memsvc/memsvc/internal/memory"
+)
+
+// SQLSTATEs and their classes that decide what becomes of a failure; see appendix A
+// of PostgreSQL's manual.
+const (
+	codeUniqueViolation   = "23505"
+	codeBadText           = "22021" // character_not_in_repertoire: a NUL, or no UTF-8
+	codeDuplicatePrepared = "42P05"
+	codeUnknownPrepared   = "26000"
+	codeUndefinedTable    = "42P01"
+	codeUndefinedSchema   = "3F000"
+)
+
+// errLost is a transaction whose COMMIT was not answered: it may have happened.
+var errLost = errors.New("the connection was lost while committing; the outcome is not known")
+
+// sqlState returns the SQLSTATE of err, or "".
+func sqlState(err error) string {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return pg.Code
+	}
+	return ""
+}
+
+// passing reports whether err may be gone at the next try: the connection broke, the
+// server restarts, is out of connections, gave up a wait, or chose us as the victim.
+func passing(err error) bool {
+	if err == nil {
+		return false
+	}
+	if code := sqlState(err); code != "" {
+		switch code[:2] {
+		case "08", "40", "53", "55", "57", "58", "25":
+			return true
+		}
+		// A pooler gave the connection to another server process.
+		return code == codeUnknownPrepared || code == codeDuplicatePrepared
+	}
+	var netErr net.Error
+	return errors.As(err, &netErr) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) ||
+		errors.Is(err, context.DeadlineExceeded) || pgconn.SafeToRetry(err) || isConnect(err) || errors.Is(err, errBroken)
+}
+
+// fatal reports whether err is the server's last word on the connection.
+func fatal(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && (pg.SeverityUnlocalized == "FATAL" || pg.SeverityUnlocalized == "PANIC")
+}
+
+// errBroken is a connection on which something ended that we did not see end.
+var errBroken = errors.New("the connection is broken")
+
+func isConnect(err error) bool {
+	var c *pgconn.ConnectError
+	return errors.As(err, &c)
+}
+
+// cause says what the database answered without what a statement held: messages of
+// some classes quote values.
+func cause(err error) error {
+	var pg *pgconn.PgError
+	var connect *pgconn.ConnectError
+	switch {
+	case errors.As(err, &pg):
+		switch pg.Code {
+		case codeUnknownPrepared, codeDuplicatePrepared:
+			return fmt.Errorf("SQLSTATE %s: a pooler in transaction mode loses prepared statements; add default_query_exec_mode=exec to the database URL", pg.Code)
+		case codeUndefinedTable, codeUndefinedSchema:
+			return fmt.Errorf("SQLSTATE %s: the schema is not there; run memsvc migrate", pg.Code)
+		}
+		switch pg.Code[:2] {
+		case "08", "25", "28", "3D", "40", "53", "55", "57", "58":
+			return fmt.Errorf("%s (SQLSTATE %s)", pg.Message, pg.Code)
+		}
+		return fmt.Errorf("SQLSTATE %s", pg.Code)
+	case errors.As(err, &connect):
+		// One line: a host with several addresses fails once for each.
+		return errors.New(strings.Join(strings.Fields(connect.Error()), " "))
+	}
+	return err
+}
+
+// public turns a failure of the database into what callers get: an ErrUnavailable if
+// trying again can help, an ErrInternal if not. Answers stay as they are.
+func (s *Store) public(ctx context.Context, op string, err error) error {
+	var known *memory.Error
+	switch {
+	case err == nil, errors.As(err, &known), errors.Is(err, store.ErrClosed):
+		return err
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case sqlState(err) == codeBadText:
+		return store.Invalid("%s: a text holds a NUL character or is not UTF-8; take it out", op)
+	case passing(err), errors.Is(err, errLost):
+		return store.Unavailable(op, cause(err))
+	}
+	return &memory.Error{Reason: memory.ReasonInternal, Message: fmt.Sprintf("%s: %v", op, cause(err))}
+}
+
+// configError tells what is wrong with a database URL without telling its password.
+func configError(err error) error {
+	var parse *pgconn.ParseConfigError
+	if errors.As(err, &parse) {
+		return store.Invalid("database URL: %s", strings.Join(strings.Fields(parse.Error()), " "))
+	}
+	return store.Invalid("database URL: it cannot be read")
+}

@@ -1,0 +1,147 @@
+package postgres
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/memsvc/memsvc/internal/memory"
+)
+
+// poller looks for what other replicas have committed, while anybody here wants to
+// know. It costs one query each time, whatever the number of projects: an index leads
+// to the commits of transactions that the snapshot before did not see.
+type poller struct {
+	s *Store
+
+	mu      sync.Mutex // guards what follows
+	wanted  int        // how many Notify are open
+	running bool
+	ended   bool
+	cancel  context.CancelFunc
+	works   sync.WaitGroup
+}
+
+func newPoller(s *Store) *poller { return &poller{s: s} }
+
+// acquire notes that somebody wants to know; release takes it back.
+func (p *poller) acquire() (release func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.wanted++
+	if !p.running && !p.ended {
+		ctx, cancel := context.WithCancel(context.Background())
+		p.running, p.cancel = true, cancel
+		p.works.Go(func() { p.run(ctx) })
+	}
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.wanted--
+	}
+}
+
+func (p *poller) idle() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.wanted == 0
+}
+
+func (p *poller) stop() {
+	p.mu.Lock()
+	p.ended = true
+	if p.running {
+		p.cancel()
+	}
+	p.mu.Unlock()
+	p.works.Wait()
+}
+
+// since is what a look has seen: the oldest transaction that was under way. "" is
+// nothing.
+type since string
+
+// run looks until ctx ends.
+func (p *poller) run(ctx context.Context) {
+	tick := time.NewTicker(p.s.opts.PollEvery)
+	defer tick.Stop()
+	var last since
+	pause := backoff{least: p.s.opts.PollEvery, most: 2 * time.Second}
+	troubled := false
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if p.idle() {
+			last = "" // to begin anew costs less than to read what nobody asked for
+			continue
+		}
+		changed, now, err := p.look(ctx, last)
+		if err != nil {
+			if !troubled && ctx.Err() == nil {
+				troubled = true
+				p.s.log.Warn("looking for other replicas' commits failed, trying again", "error", cause(err).Error())
+			}
+			if !pause.wait(ctx) {
+				return
+			}
+			continue
+		}
+		if troubled {
+			troubled, pause = false, backoff{least: pause.least, most: pause.most}
+			p.s.log.Info("looking for other replicas' commits works again")
+		}
+		if last == "" {
+			// What came before this look is not known; a notice without cause is fine.
+			p.s.notices.WakeAll()
+		}
+		last = now
+		for _, key := range changed {
+			p.s.notices.Wake(key)
+		}
+	}
+}
+
+// sqlChanged tells the snapshot's oldest transaction under way with what it sees; one
+// row at least. There is an upper bound too: rows that a dump of another server
+// brought along may have transaction ids of the future.
+const sqlChanged = `SELECT pg_snapshot_xmin(pg_current_snapshot())::text, x.team, x.project FROM (SELECT 1) one LEFT JOIN (
+	SELECT p.team, p.project FROM memsvc.projects p WHERE p.id IN (
+		SELECT project FROM memsvc.commits WHERE xid >= $1::text::xid8 AND xid < pg_snapshot_xmax(pg_current_snapshot()))
+	UNION
+	SELECT team, project FROM memsvc.events WHERE xid >= $1::text::xid8 AND xid < pg_snapshot_xmax(pg_current_snapshot())
+) x ON true`
+
+// never is a transaction id that no transaction reaches.
+const never since = "18446744073709551615"
+
+// look returns the projects with commits that were not visible at the time of last.
+func (p *poller) look(ctx context.Context, last since) (changed []memory.ProjectKey, now since, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if last == "" {
+		last = never
+	}
+	err = p.s.once(ctx, func(ctx context.Context, c *pgxpool.Conn) error {
+		rows, err := c.Query(ctx, p.s.sql(sqlChanged), string(last))
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var team, project *string
+			if err := rows.Scan((*string)(&now), &team, &project); err != nil {
+				return err
+			}
+			if team != nil {
+				changed = append(changed, memory.ProjectKey{Team: memory.Team(*team), Project: memory.Project(*project)})
+			}
+		}
+		return rows.Err()
+	})
+	return changed, now, err
+}

@@ -1,0 +1,165 @@
+package postgres
+
+import (
+	"context"
+	"crypto/rand"
+	"embed"
+	"fmt"
+	"hash/fnv"
+	"strconv"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/memsvc/memsvc/internal/hub/store"
+	"github.com/memsvc/memsvc/internal/memory"
+)
+
+//go:embed schema/*.sql
+var steps embed.FS
+
+// minServer is the oldest PostgreSQL that is tested for: 14.
+const minServer = 140000
+
+// Migration says what Migrate did.
+type Migration struct{ From, To int }
+
+// Migrate brings the schema in the database up to date, one transaction for all steps.
+// Several may run at a time: one does the work and the others find it done.
+func Migrate(ctx context.Context, opts Options) (m Migration, err error) {
+	opts.Migrate = true
+	pool, err := connect(ctx, &opts)
+	if err != nil {
+		return m, err
+	}
+	defer pool.Close()
+	s := &Store{opts: opts, pool: pool, log: opts.Logger}
+	err = s.begin(ctx)
+	return s.migration, err
+}
+
+// newest returns the version of the schema that this program works with.
+func newest() (int, error) {
+	files, err := steps.ReadDir("schema")
+	return len(files), err
+}
+
+// prepareSchema makes sure that the schema is this program's, and the history begun.
+func (s *Store) prepareSchema(ctx context.Context) error {
+	want, err := newest()
+	if err != nil {
+		return err
+	}
+	return s.once(ctx, func(ctx context.Context, c *pgxpool.Conn) error {
+		if err := s.checkServer(ctx, c); err != nil {
+			return err
+		}
+		have, err := s.version(ctx, c)
+		if err != nil {
+			return err
+		}
+		s.migration = Migration{From: have, To: have}
+		switch {
+		case have > want:
+			return store.Invalid("the database has schema %d, this program knows up to %d; run the newer memsvc that wrote it", have, want)
+		case have < want && !s.opts.Migrate && have == 0:
+			return store.Invalid("the database has no schema %q yet; run memsvc migrate, or serve with --migrate", s.opts.Schema)
+		case have < want && !s.opts.Migrate:
+			return store.Invalid("the database has schema %d, this program needs %d; run memsvc migrate, or serve with --migrate", have, want)
+		case have < want:
+			return s.migrate(ctx, c, want)
+		}
+		return nil
+	})
+}
+
+// checkServer refuses what cannot work.
+func (s *Store) checkServer(ctx context.Context, c *pgxpool.Conn) error {
+	var number, encoding string
+	err := c.QueryRow(ctx, "SELECT current_setting('server_version_num'), current_setting('server_encoding')").Scan(&number, &encoding)
+	if err != nil {
+		return err
+	}
+	if n, err := strconv.Atoi(number); err != nil || n < minServer {
+		return store.Invalid("the database server is version %s; PostgreSQL 14 or newer is needed", number)
+	}
+	if encoding != "UTF8" {
+		return store.Invalid("the database's encoding is %s; make one with ENCODING 'UTF8'", encoding)
+	}
+	return nil
+}
+
+// version returns the schema's version; 0 if there is none.
+func (s *Store) version(ctx context.Context, c interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}) (have int, err error) {
+	var there bool
+	err = c.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", s.opts.Schema+".version").Scan(&there)
+	if err != nil || !there {
+		return 0, err
+	}
+	err = c.QueryRow(ctx, s.sql("SELECT coalesce(max(version), 0) FROM memsvc.version")).Scan(&have)
+	return have, err
+}
+
+// migrate does the steps that are missing. The lock ends with the transaction.
+func (s *Store) migrate(ctx context.Context, c *pgxpool.Conn, want int) error {
+	tx, err := c.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback(ctx) }() // after a commit it says that there is none
+	h := fnv.New64a()
+	fmt.Fprint(h, "memsvc schema ", s.opts.Schema)
+	if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(h.Sum64()>>1)); err != nil {
+		return err
+	}
+	have, err := s.version(ctx, tx)
+	if err != nil {
+		return err
+	}
+	if have == 0 {
+		// Whoever may not make schemas can be given this one.
+		var there bool
+		if err := tx.QueryRow(ctx, "SELECT to_regnamespace($1) IS NOT NULL", s.opts.Schema).Scan(&there); err != nil {
+			return err
+		}
+		script := "CREATE TABLE memsvc.version(version int PRIMARY KEY, at timestamptz NOT NULL DEFAULT now());"
+		if !there {
+			script = "CREATE SCHEMA " + s.opts.Schema + ";" + script
+		}
+		if _, err := tx.Exec(ctx, s.sql(script), pgx.QueryExecModeSimpleProtocol); err != nil {
+			return err
+		}
+	}
+	for v := have + 1; v <= want; v++ {
+		text, err := steps.ReadFile(fmt.Sprintf("schema/%04d.sql", v))
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, s.sql(string(text)), pgx.QueryExecModeSimpleProtocol); err != nil {
+			return fmt.Errorf("migrate to schema %d: %w", v, err)
+		}
+		if _, err := tx.Exec(ctx, s.sql("INSERT INTO memsvc.version(version) VALUES ($1)"), v); err != nil {
+			return err
+		}
+	}
+	epoch := s.opts.Epoch
+	if epoch == "" {
+		epoch = newEpochID()
+	}
+	_, err = tx.Exec(ctx, s.sql("INSERT INTO memsvc.epochs(epoch, time) SELECT $1, now() WHERE NOT EXISTS (SELECT FROM memsvc.epochs)"), string(epoch))
+	if err != nil {
+		return err
+	}
+	s.migration = Migration{From: have, To: want}
+	return tx.Commit(ctx)
+}
+
+// newEpochID mints a random epoch: a version 4 UUID.
+func newEpochID() memory.Epoch {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return memory.Epoch(fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:]))
+}
