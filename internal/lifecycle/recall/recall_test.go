@@ -1,0 +1,257 @@
+package recall_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/memsvc/memsvc/internal/lifecycle/model"
+	"github.com/memsvc/memsvc/internal/lifecycle/model/scripted"
+	"github.com/memsvc/memsvc/internal/lifecycle/recall"
+	"github.com/memsvc/memsvc/internal/memory"
+)
+
+var now = time.Date(2026, 3, 10, 15, 0, 0, 0, time.UTC)
+
+// shelf is a personal directory with a team's below it.
+type shelf struct {
+	t   *testing.T
+	dir string
+}
+
+func newShelf(t *testing.T) shelf { return shelf{t, t.TempDir()} }
+
+func (s shelf) write(ref, text string, age time.Duration) {
+	s.t.Helper()
+	file := filepath.Join(s.dir, ref)
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := os.Chtimes(file, now.Add(-age), now.Add(-age)); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s shelf) memory(ref, typ, name, description string) {
+	s.t.Helper()
+	s.write(ref, fmt.Sprintf("---\nname: %s\ndescription: %s\ntype: %s\n---\n\nText.\n", name, description, typ), time.Hour)
+}
+
+func (s shelf) scan() []recall.Memory {
+	s.t.Helper()
+	list, err := recall.Scan(s.t.Context(), s.dir, filepath.Join(s.dir, "team"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return list
+}
+
+func refs[M any](list []M, ref func(M) string) []string {
+	var out []string
+	for _, m := range list {
+		out = append(out, ref(m))
+	}
+	return out
+}
+
+func chosen(c recall.Choice) []string {
+	return refs(c.Chosen, func(m recall.Scored) string { return m.Ref })
+}
+
+func TestScan(t *testing.T) {
+	s := newShelf(t)
+	s.write("feedback_a.md", "---\nname: A\ndescription: about a\ntype: feedback\nmetadata:\n  modified: 2026-01-02T03:04:05Z\n  pinned: true\n---\n\nBody of A.\n", 48*time.Hour)
+	s.write("team/project_b.md", "\ufeff---\r\nname: B\r\ndescription: about b\r\nmetadata: \r\n  type: project\r\n---\r\nBody of B.\r\n", time.Hour)
+	s.write("sub/plain.md", strings.Repeat("line\n", 100), 2*time.Hour)
+	s.write("MEMORY.md", "- [A](a.md)\n", 0)
+	s.write("team/MEMORY.md", "- [B](b.md)\n", 0)
+	s.write(".hidden.md", "x", 0)
+	s.write("notes.txt", "x", 0)
+	if err := os.Symlink("/etc/hostname", filepath.Join(s.dir, "link.md")); err != nil {
+		t.Fatal(err)
+	}
+	list := s.scan()
+	if diff := cmp.Diff([]string{"team/project_b.md", "sub/plain.md", "feedback_a.md"}, refs(list, func(m recall.Memory) string { return m.Ref })); diff != "" {
+		t.Fatalf("newest first (-want +got):\n%s", diff)
+	}
+	if b := list[0]; b.Type != memory.TypeProject || b.Name != "B" || b.Scope != memory.ScopeTeam || b.Head != "Body of B.\r\n" {
+		t.Errorf("B is %+v", b)
+	}
+	if p := list[1]; strings.Count(p.Head, "line") != recall.MaxHeadLines || p.Type != "" {
+		t.Errorf("of plain.md %d lines are read", strings.Count(p.Head, "line"))
+	}
+	if a := list[2]; !a.Pinned || !a.Time.Equal(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)) {
+		t.Errorf("A is %+v", a)
+	}
+	want := "- [project] team/project_b.md (today): about b\n- [untyped] sub/plain.md (today): \n- [feedback] feedback_a.md (67 days ago): about a\n"
+	if diff := cmp.Diff(want, recall.Manifest(list, now)); diff != "" {
+		t.Errorf("manifest (-want +got):\n%s", diff)
+	}
+	none, err := recall.Scan(t.Context(), filepath.Join(s.dir, "none"), "")
+	if err != nil || len(none) != 0 {
+		t.Errorf("no directory: %v, %v", none, err)
+	}
+}
+
+func TestScanTakesTheNewest(t *testing.T) {
+	s := newShelf(t)
+	for i := range recall.MaxMemories + 20 {
+		s.write(fmt.Sprintf("m%03d.md", i), "text", time.Duration(i)*time.Minute)
+	}
+	list := s.scan()
+	if len(list) != recall.MaxMemories || list[0].Ref != "m000.md" || list[len(list)-1].Ref != "m199.md" {
+		t.Errorf("%d memories from %s to %s", len(list), list[0].Ref, list[len(list)-1].Ref)
+	}
+}
+
+func TestAge(t *testing.T) {
+	for _, test := range []struct {
+		t       time.Time
+		want    string
+		caution bool
+	}{
+		{now, "today", false},
+		{now.Add(time.Hour), "today", false}, // a clock ahead
+		{now.Add(-16 * time.Hour), "yesterday", false},
+		{now.Add(-25 * time.Hour), "yesterday", true},
+		{now.Add(-47 * 24 * time.Hour), "47 days ago", true},
+	} {
+		if got := recall.Age(test.t, now); got != test.want {
+			t.Errorf("%s: %q, want %q", test.t, got, test.want)
+		}
+		if got := recall.Caution(test.t, now) != ""; got != test.caution {
+			t.Errorf("%s: caution %v", test.t, got)
+		}
+	}
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Skip("no time zones on this machine: ", err)
+	}
+	// The night in which clocks go forward has 23 hours.
+	if got := recall.Age(time.Date(2026, 3, 28, 23, 0, 0, 0, berlin), time.Date(2026, 3, 30, 1, 0, 0, 0, berlin)); got != "2 days ago" {
+		t.Errorf("over a change of the clocks: %s", got)
+	}
+}
+
+func TestRankerFindsAcrossLanguages(t *testing.T) {
+	s := newShelf(t)
+	s.memory("feedback_testing.md", "feedback", "Testing", "write unit tests with a real database, no mocks")
+	s.memory("project_freeze.md", "project", "Release freeze", "no merges before the audit")
+	s.memory("reference_billing.md", "reference", "账单系统", "发票和退款在内部后台处理")
+	s.memory("user_tea.md", "user", "Habits", "likes short answers")
+	list := s.scan()
+	for prompt, want := range map[string]string{
+		"帮我写单元测试":                                 "feedback_testing.md",
+		"please add unit tests for the parser":    "feedback_testing.md",
+		"where do we handle customer refunds?":    "reference_billing.md",
+		"可以发版了吗":                                  "project_freeze.md",
+		"the weather in Paris is nice this month": "",
+	} {
+		c, err := recall.Selector{}.Select(t.Context(), list, recall.Request{Prompt: prompt, Now: now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if len(c.Chosen) > 0 {
+			got = c.Chosen[0].Ref
+		}
+		if got != want || c.By != "ranker" {
+			t.Errorf("%s: %v, want %s first; ranked %+v", prompt, chosen(c), want, c.Ranked)
+		}
+	}
+}
+
+func TestSurfacedAndToolsAreLeftOut(t *testing.T) {
+	s := newShelf(t)
+	s.memory("reference_grep.md", "reference", "Grep usage", "how to use Grep to search the deploy logs")
+	s.memory("reference_grep_trap.md", "reference", "Grep trap", "known problem: Grep skips binary deploy logs")
+	s.memory("feedback_deploy.md", "feedback", "Deploy logs", "read the deploy logs first")
+	list := s.scan()
+	const prompt = "search the deploy logs with Grep"
+	pick := func(req recall.Request) []string {
+		t.Helper()
+		req.Prompt, req.Now = prompt, now
+		c, err := recall.Selector{}.Select(t.Context(), list, req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := refs(c.Ranked, func(m recall.Scored) string { return m.Ref })
+		slices.Sort(out)
+		return out
+	}
+	all := []string{"feedback_deploy.md", "reference_grep.md", "reference_grep_trap.md"}
+	if diff := cmp.Diff(all, pick(recall.Request{})); diff != "" {
+		t.Errorf("nothing known (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"feedback_deploy.md", "reference_grep_trap.md"}, pick(recall.Request{Tools: []string{"Grep"}})); diff != "" {
+		t.Errorf("Grep was used (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(all, pick(recall.Request{Tools: []string{"Gre", "Read"}})); diff != "" {
+		t.Errorf("other tools (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(all[1:], pick(recall.Request{Surfaced: []string{"feedback_deploy.md"}})); diff != "" {
+		t.Errorf("seen already (-want +got):\n%s", diff)
+	}
+}
+
+func TestModelChooses(t *testing.T) {
+	s := newShelf(t)
+	for _, n := range []string{"a", "b", "c", "d", "e", "f", "g"} {
+		s.memory(n+".md", "project", n, "about the deploy of "+n)
+	}
+	list := s.scan()
+	for name, test := range map[string]struct {
+		turn scripted.Turn
+		want []string
+		by   string
+	}{
+		"plain":           {scripted.Say(`{"files":["b.md","a.md"]}`), []string{"b.md", "a.md"}, "model"},
+		"none":            {scripted.Say(`{"files":[]}`), nil, "model"},
+		"prose around":    {scripted.Say("Sure! [Here] is {it}:\n```json\n{\"files\": [\"c.md\"]}\n```\nGood luck {\"files\":[\"d.md\"]}"), []string{"c.md"}, "model"},
+		"bare list":       {scripted.Say(`["d.md"]`), []string{"d.md"}, "model"},
+		"wrong and twice": {scripted.Say(`{"files":["none.md","a.md","../../etc/passwd","a.md","team/a.md"]}`), []string{"a.md"}, "model"},
+		"too many":        {scripted.Say(`{"files":["a.md","b.md","c.md","d.md","e.md","f.md"]}`), []string{"a.md", "b.md", "c.md", "d.md", "e.md"}, "model"},
+		"nonsense":        {scripted.Say("I would read them all."), nil, "ranker"},
+		"wrong shape":     {scripted.Say(`{"files":"a.md"}`), nil, "ranker"},
+		"empty":           {scripted.Say(""), nil, "ranker"},
+		"error":           {scripted.Turn{Err: model.ErrDenied}, nil, "ranker"},
+		"hang":            {scripted.Turn{Hang: true}, nil, "ranker"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := &scripted.Model{Turns: []scripted.Turn{test.turn}}
+			c, err := recall.Selector{Model: m, Timeout: 20 * time.Millisecond}.Select(t.Context(), list, recall.Request{Prompt: "deploy of the service", Now: now})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.By != test.by {
+				t.Fatalf("chosen by %s (%s), want %s", c.By, c.Fallback, test.by)
+			}
+			if test.by == "model" && !cmp.Equal(test.want, chosen(c)) {
+				t.Errorf("got %v, want %v", chosen(c), test.want)
+			}
+			if test.by == "ranker" && c.Fallback == "" {
+				t.Error("nobody hears why the model was passed over")
+			}
+			if asked := m.Asked(); len(asked) != 1 || !strings.Contains(asked[0].Messages[0].Parts[0].Text, "about the deploy of g") {
+				t.Errorf("the model was asked %d times, or without the manifest", len(asked))
+			}
+		})
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	m := &scripted.Model{Turns: []scripted.Turn{{Hang: true}}}
+	if _, err := (recall.Selector{Model: m}).Select(ctx, list, recall.Request{Prompt: "deploy", Now: now}); !errors.Is(err, context.Canceled) {
+		t.Errorf("a turn that ended: %v, want the context's error", err)
+	}
+}
