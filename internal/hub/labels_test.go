@@ -55,7 +55,10 @@ func TestLabelsAreGuarded(t *testing.T) {
 	refusedAt(t, commit("", &memsvcv1.Author{Machine: bad}), "author.machine", plantedPassword)
 	refusedAt(t, commit("", &memsvcv1.Author{Client: bad}), "author.client", plantedPassword)
 	refusedAt(t, commit("", &memsvcv1.Author{Session: bad}), "author.session", plantedPassword)
-	wantReason(t, commit("a\x00b", nil), memory.ReasonInvalidArgument)
+	for _, hostile := range []string{"a\x00b", "\x1b]0;title\a", "\x1b[2J", "a\u202eb", "a\u2066b", "a\U000e0041", "\u009b31m"} {
+		wantReason(t, commit(hostile, nil), memory.ReasonInvalidArgument)
+		wantReason(t, commit("", &memsvcv1.Author{Machine: hostile}), memory.ReasonInvalidArgument)
+	}
 
 	_, err := c.RestoreMemories(c.ctx(t), &memsvcv1.RestoreMemoriesRequest{Parent: project, Revision: 0, Author: &memsvcv1.Author{Session: bad}})
 	refusedAt(t, err, "author.session", plantedPassword)
@@ -121,28 +124,36 @@ func TestSecretFileNames(t *testing.T) {
 	nowhere(t, h, secret)
 }
 
-// nowhere checks that the hub's log, its audit log and its files do not hold the text.
-func nowhere(t *testing.T, h *hubtest.Hub, text string) {
+// nowhere checks that the hub's log, its audit log and its files do not hold the texts.
+func nowhere(t *testing.T, h *hubtest.Hub, texts ...string) {
 	t.Helper()
 	admin := as(t, h, h.AdminToken)
 	events, err := admin.ListAuditEvents(admin.ctx(t), &memsvcv1.ListAuditEventsRequest{PageSize: 1000})
 	if err != nil || len(events.GetEvents()) == 0 {
 		t.Fatal(events, err)
 	}
-	if strings.Contains(fmt.Sprint(events), text) {
-		t.Error("the audit log holds the text")
-	}
 	h.Stop()
-	if strings.Contains(h.Log.String(), text) {
-		t.Error("the log holds the text")
+	log := h.Log.String()
+	for _, text := range texts {
+		for _, ev := range events.GetEvents() {
+			if strings.Contains(ev.String(), text) {
+				t.Errorf("the audit log holds the text, under %s", ev.GetAction())
+				break
+			}
+		}
+		if i := strings.Index(log, text); i >= 0 {
+			t.Errorf("the log holds the text: %.200q", log[strings.LastIndexByte(log[:i], '\n')+1:])
+		}
 	}
 	err = filepath.WalkDir(h.DataDir, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
 			return err
 		}
 		held, err := os.ReadFile(name)
-		if bytes.Contains(held, []byte(text)) {
-			t.Errorf("%s holds the text", filepath.Base(name))
+		for _, text := range texts {
+			if i := bytes.Index(held, []byte(text)); i >= 0 {
+				t.Errorf("%s holds %s, after %q", filepath.Base(name), text, held[max(0, i-60):i])
+			}
 		}
 		return err
 	})

@@ -42,7 +42,7 @@ func (f *Front) takes(w http.ResponseWriter, r *http.Request, names []string) bo
 		if spelled := slices.DeleteFunc(slices.Clone(names), func(s string) bool { return strings.Contains(s, "_") }); len(spelled) > 0 {
 			hint = "this resource takes " + strings.Join(spelled, ", ")
 		}
-		f.fail(w, r, http.StatusBadRequest, codes.InvalidArgument, fmt.Sprintf("parameter %.40q: unknown; %s", name, hint))
+		f.fail(w, r, http.StatusBadRequest, codes.InvalidArgument, fmt.Sprintf("%s: unknown; %s", parameterCalled(name), hint))
 		return false
 	}
 	return true
@@ -156,4 +156,14 @@ func queryFields(m protoreflect.MessageDescriptor, elsewhere []string) []string 
 	}
 	add(m, []string{""}, 1)
 	return names
+}
+
+// parameterCalled is how an unknown parameter is told: by its name, if that is one
+// that somebody could have meant. Anything else is a value gone astray, and perhaps
+// a secret.
+func parameterCalled(name string) string {
+	if len(name) > 30 || strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz_.") != "" {
+		return "a parameter"
+	}
+	return fmt.Sprintf("parameter %q", name)
 }

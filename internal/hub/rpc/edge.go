@@ -35,6 +35,10 @@ type edge struct {
 	metrics  *metrics
 	log      *slog.Logger
 	now      func() time.Time
+	// secret reports whether a text must not be logged, and discreet returns an error
+	// without what must not be told.
+	secret   func(text string) bool
+	discreet func(error) error
 }
 
 type callKey struct{}
@@ -48,7 +52,7 @@ func call(ctx context.Context) service.Call {
 // unary is the interceptor of calls with one request and one answer.
 func (e *edge) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (resp any, err error) {
 	begin := e.now()
-	id := requestID(ctx)
+	id := e.requestID(ctx)
 	_ = grpc.SetHeader(ctx, metadata.Pairs(RequestIDHeader, id)) // a broken stream needs no header
 	c := service.Call{RequestID: id}
 	defer func() {
@@ -79,7 +83,7 @@ func (e *edge) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, h
 func (e *edge) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
 	begin := e.now()
 	ctx := ss.Context()
-	id := requestID(ctx)
+	id := e.requestID(ctx)
 	_ = ss.SetHeader(metadata.Pairs(RequestIDHeader, id))
 	c := service.Call{RequestID: id}
 	e.metrics.open(info.FullMethod, 1)
@@ -165,13 +169,17 @@ func principalOf(id authn.Identity) service.Principal {
 
 // requestID returns the id that the caller brought, if it is harmless in a log, or a
 // new one.
-func requestID(ctx context.Context) string {
+func (e *edge) requestID(ctx context.Context) string {
 	md, _ := metadata.FromIncomingContext(ctx)
-	if v := md.Get(RequestIDHeader); len(v) == 1 && harmless(v[0]) {
+	if v := md.Get(RequestIDHeader); len(v) == 1 && harmless(v[0]) && (isHex(v[0]) || !e.secret(v[0])) {
 		return v[0]
 	}
 	return uuid.NewString()
 }
+
+// isHex reports whether id is hex digits and dashes, as UUIDs and trace ids are: no
+// credential is known by such a form, so the guard need not be asked.
+func isHex(id string) bool { return strings.Trim(id, "0123456789abcdefABCDEF-") == "" }
 
 func harmless(id string) bool {
 	if id == "" || len(id) > maxRequestID || strings.HasPrefix(id, authn.Prefix) {
@@ -204,6 +212,9 @@ func (e *edge) panicked(method, id string, r any) error {
 // leave translates the error, counts the call and logs it: the one place for each.
 func (e *edge) leave(ctx context.Context, method string, c service.Call, begin time.Time, resp any, err error) (any, error) {
 	took := e.now().Sub(begin)
+	if err != nil {
+		err = e.discreet(err)
+	}
 	st := wire.ToStatus(err, c.RequestID)
 	code := codes.OK
 	if st != nil {

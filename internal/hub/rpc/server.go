@@ -64,7 +64,7 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	m := newMetrics(o.Registerer)
-	e := &edge{auth: o.Auth, validate: validate, metrics: m, log: o.Logger, now: o.Now}
+	e := &edge{auth: o.Auth, validate: validate, metrics: m, log: o.Logger, now: o.Now, secret: o.Service.HoldsSecret, discreet: o.Service.Discreet}
 	opts := []grpc.ServerOption{
 		grpc.ForceServerCodecV2(newCodec()),
 		grpc.UnaryInterceptor(e.unary),

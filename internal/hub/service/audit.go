@@ -19,14 +19,18 @@ type Call struct {
 }
 
 // audit writes one event. An admin act whose event cannot be written fails: what
-// is not on record did not happen.
+// is not on record did not happen. A subject or detail that holds a secret, because
+// a caller put it into a name, is left out of the record.
 func (s *Service) audit(ctx context.Context, c Call, team memory.Team, action, subject, detail string) error {
 	if len(detail) > maxDetailBytes {
 		detail = strings.ToValidUTF8(detail[:maxDetailBytes], "") + "…"
 	}
+	if s.HoldsSecret(string(team)) {
+		team = "" // there is none of that name; the hub's admins see the record
+	}
 	return s.Backend.AppendAudit(ctx, store.AuditEvent{
 		Time: s.Now(), Team: team, Principal: c.Principal.Name, Action: action,
-		Subject: subject, Detail: detail, RequestID: c.RequestID,
+		Subject: s.discreet(subject), Detail: s.discreet(detail), RequestID: c.RequestID,
 	})
 }
 

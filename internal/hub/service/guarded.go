@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/memsvc/memsvc/internal/memory"
 )
@@ -18,6 +20,20 @@ func authorLabels(a memory.Author) []label {
 	return []label{{"author.machine", a.Machine}, {"author.client", a.Client}, {"author.session", a.Session}}
 }
 
+// unfit reports whether r has no place in a label: it would speak to a terminal, end a
+// text early, or make people see another text than programs read.
+func unfit(r rune) bool {
+	switch {
+	case r == '\n', r == '\t', r == '\r':
+		return false
+	case unicode.IsControl(r):
+		return true
+	case r >= 0x202A && r <= 0x202E, r >= 0x2066 && r <= 0x2069: // bidi embeddings, overrides, isolates
+		return true
+	}
+	return r >= 0xE0000 && r <= 0xE007F // tags
+}
+
 // judgeLabels asks the guard about labels as about a memory. Each is judged alone, so
 // that no neighbour makes a secret of it; the same text again costs no second scan.
 func (s *Service) judgeLabels(ctx context.Context, team memory.Team, labels ...label) error {
@@ -27,8 +43,8 @@ func (s *Service) judgeLabels(ctx context.Context, team memory.Team, labels ...l
 		if l.text == "" {
 			continue
 		}
-		if strings.ContainsRune(l.text, 0) {
-			return invalid("%s: holds a NUL character; take it out", l.field)
+		if i := strings.IndexFunc(l.text, unfit); i >= 0 {
+			return invalid("%s: byte %d begins a control character, or one that hides or reorders text; take it out", l.field, i)
 		}
 		if policy == nil {
 			policy = &Policy{} // the hub itself has no policy of its own
@@ -64,6 +80,67 @@ func violationOf(f Finding) memory.Violation {
 		Message: strings.TrimRight(f.Description, ". ") + "; take it out, or let an admin allow the fingerprint",
 	}
 }
+
+// Withheld stands in the place of a text that must not be kept or told.
+const Withheld = "(withheld)"
+
+// HoldsSecret reports whether the guard, strict and without any team's allowances,
+// finds a secret in text. What cannot be judged counts as one.
+func (s *Service) HoldsSecret(text string) bool {
+	if text == "" {
+		return false
+	}
+	found, err := s.Guard.Scan(Policy{}, "", []byte(text))
+	return err != nil || len(found) > 0
+}
+
+// discreet returns text, or Withheld in the place of one that holds a secret.
+func (s *Service) discreet(text string) string {
+	if s.HoldsSecret(text) {
+		return Withheld
+	}
+	return text
+}
+
+// Discreet returns err as it may be told and logged: callers put secrets into names,
+// ids and tokens of pages, and a refusal that repeats them would spread them.
+func (s *Service) Discreet(err error) error {
+	var e *memory.Error
+	if !errors.As(err, &e) {
+		if err != nil && s.HoldsSecret(err.Error()) {
+			return indiscreet{err}
+		}
+		return err
+	}
+	switch e.Reason {
+	case memory.ReasonRateLimited, memory.ReasonUnauthenticated:
+		return err // their words are the hub's own
+	}
+	safe, changed := *e, false
+	if s.HoldsSecret(e.Message) {
+		safe.Message, changed = "refused; the request holds a secret where none belongs, so what was wrong with it is not repeated", true
+	}
+	safe.Violations = slices.Clone(e.Violations)
+	for i := range safe.Violations {
+		v := &safe.Violations[i]
+		if s.HoldsSecret(v.Path) {
+			v.Path, changed = Withheld, true
+		}
+		if s.HoldsSecret(v.Message) {
+			v.Message, changed = Withheld, true
+		}
+	}
+	if !changed {
+		return err
+	}
+	return &safe
+}
+
+// indiscreet is an error whose text holds a secret; what it is can still be asked.
+type indiscreet struct{ error }
+
+func (indiscreet) Error() string   { return Withheld + ": the text of the error holds a secret" }
+func (e indiscreet) Unwrap() error { return e.error }
 
 // tellable returns how path may be named in answers and records: where the name
 // itself holds a secret, the guard withholds it.

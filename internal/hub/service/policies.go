@@ -42,6 +42,10 @@ func (s *Service) UpdateGuardPolicy(ctx context.Context, c Call, team memory.Tea
 	if err := s.checkAllowances(subject, old, p); err != nil {
 		return Policy{}, err
 	}
+	// Every member sees the team's own rules, and their agents keep them.
+	if err := s.judgeLabels(ctx, team, label{"policy.rules_toml", string(p.RulesTOML)}); err != nil {
+		return Policy{}, s.refused(ctx, c, team, "policy.update", subject, err)
+	}
 	detail := fmt.Sprintf("allow_inline=%t rules=%q fingerprints=%q own rules: %d bytes", p.AllowInline, p.AllowRules, p.AllowFingerprints, len(p.RulesTOML))
 	if err := s.audit(ctx, c, team, "policy.update", subject, detail); err != nil {
 		return Policy{}, err

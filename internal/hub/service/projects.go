@@ -50,7 +50,7 @@ func (s *Service) CreateProject(ctx context.Context, c Call, key memory.ProjectK
 		return ProjectStatus{}, s.refused(ctx, c, key.Team, "project.create", key.String(), err)
 	}
 	if err := s.createProject(ctx, c, key); err != nil {
-		return ProjectStatus{}, err
+		return ProjectStatus{}, s.refused(ctx, c, key.Team, "project.create", key.String(), err)
 	}
 	return s.Project(ctx, c, key, memory.Cursor{})
 }
@@ -79,6 +79,9 @@ func (s *Service) mayCreate(ctx context.Context, p Principal, key memory.Project
 }
 
 func (s *Service) createProject(ctx context.Context, c Call, key memory.ProjectKey) error {
+	if err := s.judgeLabels(ctx, "", label{"team_id", string(key.Team)}, label{"project_id", string(key.Project)}); err != nil {
+		return err
+	}
 	if err := s.Backend.CreateProject(ctx, key, s.Now()); err != nil {
 		return err
 	}
@@ -160,13 +163,16 @@ func (s *Service) CreateTeam(ctx context.Context, c Call, team memory.Team) (Tea
 		return Team{}, &memory.Error{Reason: memory.ReasonAlreadyExists, Message: "teams/" + string(team) + " already exists"}
 	}
 	if err := s.createTeam(ctx, c, team); err != nil {
-		return Team{}, err
+		return Team{}, s.refused(ctx, c, "", "team.create", "teams/"+string(team), err)
 	}
 	t, err := s.teamSettings(ctx, team)
 	return Team{team, t}, err
 }
 
 func (s *Service) createTeam(ctx context.Context, c Call, team memory.Team) error {
+	if err := s.judgeLabels(ctx, "", label{"team_id", string(team)}); err != nil {
+		return err
+	}
 	_, _, err := update(ctx, s.settings, "", settingTeams, []memory.Team(nil), func(names *[]memory.Team) error {
 		if slices.Contains(*names, team) {
 			return errUnchanged

@@ -40,7 +40,7 @@ func (s *Service) CreateToken(ctx context.Context, c Call, n NewToken) (store.To
 		return store.Token{}, "", invalid("token: the time to live is negative")
 	}
 	if err := s.ensureScope(ctx, c, subject); err != nil {
-		return store.Token{}, "", err
+		return store.Token{}, "", s.refused(ctx, c, c.Principal.Team, "token.create", tokenScope(n.Team, n.Project), err)
 	}
 	// The name is in every record and log of what the token does.
 	if err := s.judgeLabels(ctx, n.Team, label{"display_name", n.Name}); err != nil {

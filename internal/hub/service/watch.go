@@ -74,6 +74,8 @@ func (s *Service) Watch(ctx context.Context, c Call, projects []WatchedProject, 
 	if err != nil {
 		return nil, err
 	}
+	// A secret in them is no reason not to read; it is not shown to anybody.
+	agent = AgentInfo{ID: s.discreet(agent.ID), Machine: s.discreet(agent.Machine), Version: s.discreet(agent.Version)}
 	leave := s.agents.enter(c.Principal, agent, names, s.Now)
 	return &Watch{Watcher: w, leave: leave}, nil
 }
