@@ -1,6 +1,7 @@
 package secretscan_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/memsvc/memsvc/internal/secretscan"
@@ -15,55 +16,51 @@ const (
 // TestRates prints and enforces the guard's miss and false-alarm rates.
 func TestRates(t *testing.T) {
 	s := secretscan.New(secretscan.Options{})
-	var planted, missed, harmless, alarms [2]int
+	type count struct{ planted, missed, harmless, alarms int }
+	counts := map[secretscantest.Set]*count{}
+	for _, set := range secretscantest.Sets() {
+		counts[set] = &count{}
+	}
 	for _, p := range secretscantest.Secrets() {
-		half := part(p.HeldBack)
-		planted[half]++
+		n := counts[p.Set]
+		n.planted++
 		fs, err := s.Scan(p.Path, []byte(p.Content))
 		if err != nil {
 			t.Fatalf("%s: %v", p.ID, err)
 		}
-		hit := false
-		for _, f := range fs {
-			hit = hit || f.Line == p.Line
-		}
-		if !hit {
-			missed[half]++
+		if !slices.ContainsFunc(fs, func(f secretscan.Finding) bool { return f.Line == p.Line }) {
+			n.missed++
 			t.Logf("missed %s: want line %d, got %v", p.ID, p.Line, brief(fs))
 		}
 	}
 	for _, h := range secretscantest.Harmless() {
-		half := part(h.HeldBack)
-		harmless[half]++
+		n := counts[h.Set]
+		n.harmless++
 		fs, err := s.Scan(h.Path, []byte(h.Content))
 		if err != nil {
 			t.Fatalf("%s: %v", h.ID, err)
 		}
 		if len(fs) > 0 {
-			alarms[half]++
+			n.alarms++
 			t.Logf("false alarm %s: %v", h.ID, brief(fs))
 		}
 	}
-	for half, name := range []string{"at hand", "held back"} {
-		t.Logf("guard corpus, %s: %d of %d secrets missed (%.1f %%), %d of %d harmless texts refused (%.1f %%)", name,
-			missed[half], planted[half], percent(missed[half], planted[half]), alarms[half], harmless[half], percent(alarms[half], harmless[half]))
+	var all count
+	for _, set := range secretscantest.Sets() {
+		n := *counts[set]
+		t.Logf("guard corpus, %s: %d of %d secrets missed (%.1f %%), %d of %d harmless texts refused (%.1f %%)", set,
+			n.missed, n.planted, percent(n.missed, n.planted), n.alarms, n.harmless, percent(n.alarms, n.harmless))
+		all = count{all.planted + n.planted, all.missed + n.missed, all.harmless + n.harmless, all.alarms + n.alarms}
 	}
-	if planted[0]+planted[1] < 150 || harmless[0]+harmless[1] < 300 {
-		t.Errorf("the corpus has %v secrets and %v harmless texts, want at least 150 and 300", planted, harmless)
+	if all.planted < 300 || all.harmless < 400 {
+		t.Errorf("the corpus has %d secrets and %d harmless texts, want at least 300 and 400", all.planted, all.harmless)
 	}
-	if r := percent(missed[0]+missed[1], planted[0]+planted[1]); r > maxMissPercent {
+	if r := percent(all.missed, all.planted); r > maxMissPercent {
 		t.Errorf("miss rate %.2f %%, want at most %.0f %%", r, maxMissPercent)
 	}
-	if r := percent(alarms[0]+alarms[1], harmless[0]+harmless[1]); r > maxFalseAlarmPercent {
+	if r := percent(all.alarms, all.harmless); r > maxFalseAlarmPercent {
 		t.Errorf("false-alarm rate %.2f %%, want at most %.0f %%", r, maxFalseAlarmPercent)
 	}
-}
-
-func part(heldBack bool) int {
-	if heldBack {
-		return 1
-	}
-	return 0
 }
 
 func percent(n, of int) float64 { return 100 * float64(n) / float64(of) }

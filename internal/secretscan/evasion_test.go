@@ -74,6 +74,9 @@ func TestHostileTextsEndInTime(t *testing.T) {
 		"curl": "curl -u a:b -p c\n", "table": "| password |\n|-|\n", "percent": "%41", "entities": "&#65;", "zero width": "a\u200b",
 		"full width": "ａ：", "begin": "-----BEGIN RSA PRIVATE KEY-----\n", "hex lines": "0123456789abcdef0123456789abcdef\n", "sk": "sk_live_", "bars": "|", "login": "login:/",
 		"key=": "key=aB3dE5fG7h ", "twelve": "token = a1B2c3D4e5F6g7H8i9J0\n", "chinese": "密码是", "escapes": `\u0041`, "quotes": "password = \"", "ticks": "`password` ",
+		"flags": "curl -uab:Kd82nq1Xz ", "csv": strings.Repeat("password,", 100) + "x\n", "vendor": "gsk_a1B2c3D4e5F6", "particles": "パスワードを",
+		"signature": "?se=1&sv=2&sig=" + strings.Repeat("aB3x9Q", 9), "pairs": "name: password\n value x ", "variables": `variable "password" `, "pipes": "echo x|sudo -S ",
+		"rows": strings.Repeat("| password ", 150) + "\n|-|\n" + strings.Repeat("| Kd82nq1x ", 150) + "\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := strings.Repeat(unit, max(1, secretscan.MaxContentBytes/secretscan.Slow/len(unit)))

@@ -2,19 +2,6 @@ package secretscan
 
 import "strings"
 
-// ownKind says which of our own rules looks at a keyword. It is a set of bits: "password" concerns two.
-type ownKind uint8
-
-const (
-	ownPassword ownKind = 1 << iota // a password may follow
-	ownSecret                       // a random-looking secret may follow
-	ownURL                          // credentials may stand before the host
-	ownMemsvc                       // a token of this service, or an invitation that holds one
-	ownHeader                       // an Authorization value may follow
-	ownPEM                          // a private key may follow
-	ownCLI                          // a command that takes a password as an argument
-)
-
 // Rule ids of our own rules. They are stable: policies allow by them.
 const (
 	ruleURL      = "memsvc-url-credentials"
@@ -24,6 +11,7 @@ const (
 	ruleInvite   = "memsvc-invitation"
 	ruleHeader   = "memsvc-authorization-header"
 	rulePEM      = "memsvc-private-key"
+	ruleVendor   = "memsvc-service-token"
 )
 
 // RuleInfo describes one of the guard's own rules.
@@ -44,6 +32,7 @@ func OwnRules() []RuleInfo {
 		{ruleInvite, "An invitation code of a memsvc hub, which holds a token"},
 		{ruleHeader, "Credentials of an HTTP Authorization header"},
 		{rulePEM, "A private key"},
+		{ruleVendor, "A token of a service, known by its form"},
 	}
 }
 
@@ -54,21 +43,6 @@ func ownDescription(id string) string {
 		}
 	}
 	return ""
-}
-
-// ownWords lists the keywords of our own rules, lower-case.
-func ownWords() map[ownKind][]string {
-	return map[ownKind][]string{
-		ownPassword: {"password", "passwd", "passwort", "pwd", "passphrase", "passcode", "pass=", "pass:", "_pass", "pw=", "pw:", "mot de passe", "contraseña", "パスワード", "密码", "密碼", "口令"},
-		ownSecret: {"secret", "token", "api key", "api-key", "api_key", "apikey", "access key", "access-key", "access_key",
-			"accesskey", "private_key", "signing key", "signing_key", "encryption key", "encryption_key", "master key",
-			"credential", "creds", "login", "accountkey", "密钥", "密鑰", "令牌", "秘钥"},
-		ownURL:    {"://", "@tcp("},
-		ownMemsvc: {"msv_", "msvi_"},
-		ownHeader: {"bearer", "basic"},
-		ownPEM:    {"private key"},
-		ownCLI:    {"mysql", "sshpass", "redis-cli", "mysqldump", "docker login", "psql", "curl", "ldapsearch", "mongosh", "smbclient"},
-	}
 }
 
 const (
@@ -101,6 +75,9 @@ func (p *pass) own(kind ownKind, start, end int) {
 	if kind&ownPEM != 0 {
 		p.ownKeys(end)
 	}
+	if kind&ownVendor != 0 {
+		p.ownVendors(start, end)
+	}
 	if p.joined {
 		return // a cut word is only safe to judge by its own form
 	}
@@ -109,6 +86,9 @@ func (p *pass) own(kind ownKind, start, end int) {
 	}
 	if kind&ownCLI != 0 {
 		p.ownCommands(start, end)
+	}
+	if kind&ownConfig != 0 {
+		p.ownConfigs(start, end)
 	}
 	switch {
 	case kind&ownPassword != 0:
@@ -168,14 +148,18 @@ func (p *pass) ownHeaders(start, end int) {
 		return
 	}
 	if strings.EqualFold(s[start:end], "basic") {
-		body := strings.TrimRight(value, "=")
-		text, ok := decodeBase64(body)
-		if _, pass, pair := strings.Cut(text, ":"); ok && pair && pass != "" && !placeholder(pass) {
-			p.addOwn(ruleHeader, value, at, rankKnown)
-		}
+		p.basic(value, at)
 		return
 	}
 	if random(value) {
+		p.addOwn(ruleHeader, value, at, rankKnown)
+	}
+}
+
+// basic reports a value that is "user:password" in base64.
+func (p *pass) basic(value string, at int) {
+	text, ok := decodeBase64(strings.TrimRight(value, "="))
+	if _, pass, pair := strings.Cut(text, ":"); ok && pair && pass != "" && !placeholder(pass) {
 		p.addOwn(ruleHeader, value, at, rankKnown)
 	}
 }

@@ -12,12 +12,9 @@ const (
 // anywhere between.
 func (p *pass) ownAssignments(start, end int, password bool) {
 	s := p.v.s
-	if c := s[end-1]; c == '=' || c == ':' {
-		// The short names need their sign, and to be a word of their own.
-		if start > 0 && isAlnum(s[start-1]) {
-			return
-		}
-		end--
+	start, end, ok := nameOf(s, start, end)
+	if !ok {
+		return
 	}
 	p.column(start, end, password)
 	p.before(start, password)
@@ -25,12 +22,21 @@ func (p *pass) ownAssignments(start, end int, password bool) {
 	if !ok {
 		return
 	}
-	link, at := p.link(start, i)
+	link, at := linkSign, pairValue(s, start, i)
+	if at == 0 {
+		link, at = p.link(start, i)
+	}
 	if link == linkNone {
 		return
 	}
+	if link == linkSign {
+		at = yamlValue(s, at)
+	}
 	value, from, quoted := readValue(s, at)
-	if pair(s[start:end]) && link != linkSpace {
+	if n := shellDefault(value); n > 0 {
+		value, from = strings.TrimRight(value[n:], "}"), from+n
+	}
+	if (pair(s[start:end]) || pairHead(s[:start])) && link != linkSpace {
 		// "credentials: admin / value"
 		rest := strings.TrimLeft(s[from+len(value):lineStop(s, from+len(value))], "`\"'* ")
 		if sep := strings.IndexAny(value, ":/"); sep > 0 && isName(value[:sep]) && realPassword(value[sep+1:], link, quoted) {
@@ -59,7 +65,33 @@ func (p *pass) ownAssignments(start, end int, password bool) {
 
 // pair reports the words that announce user and password together.
 func pair(word string) bool {
-	return strings.EqualFold(word, "credential") || strings.EqualFold(word, "creds") || strings.EqualFold(word, "login")
+	for _, w := range [...]string{"credential", "creds", "login", "basic auth", "zugangsdaten"} {
+		if strings.EqualFold(word, w) {
+			return true
+		}
+	}
+	return false
+}
+
+// shellDefault returns where the default begins in "${NAME:-default}", 0 if v is no such reference.
+func shellDefault(v string) int {
+	if !strings.HasPrefix(v, "${") {
+		return 0
+	}
+	at := strings.Index(v, ":-")
+	if at < 0 || !isName(v[2:at]) {
+		return 0
+	}
+	return at + len(":-")
+}
+
+// pairHead reports the words before "password" that announce a user, too: "user/password: admin / value".
+func pairHead(head string) bool {
+	if head == "" || head[len(head)-1] != '/' {
+		return false
+	}
+	head = strings.ToLower(head[max(0, len(head)-len("username/")):])
+	return strings.HasSuffix(head, "user/") || strings.HasSuffix(head, "username/") || strings.HasSuffix(head, "login/") || strings.HasSuffix(head, "benutzer/")
 }
 
 func (p *pass) harmlessHex(v string, from, to int) bool {
@@ -120,85 +152,4 @@ func notSecretPart(w string) bool {
 		return true
 	}
 	return false
-}
-
-// link is how a name and its value are joined.
-type link int
-
-const (
-	linkNone  link = iota
-	linkSign       // "=", ":", "=>", "->" directly
-	linkCell       // the next table cell
-	linkWord       // "is", "was", "是", "为", "set to"
-	linkSpace      // nothing but space, before a quote or after a flag
-)
-
-// link reads what stands between the name that ends at i and its value. It returns where the value may begin.
-func (p *pass) link(start, i int) (link, int) {
-	s := p.v.s
-	flag := isFlag(s, start)
-	marks := i
-	for marks < len(s) && marks < i+8 && strings.IndexByte(" \t*`\"'_])", s[marks]) >= 0 {
-		marks++
-	}
-	if marks == len(s) {
-		return linkNone, 0
-	}
-	if k, at := sign(s, marks); k != linkNone {
-		return k, at
-	}
-	if s[i] == '>' && start > 0 && s[start-1] == '<' {
-		if value, from, _ := readValue(s, i+1); value != "" && strings.HasPrefix(s[from+len(value):], "</") {
-			return linkSign, i + 1 // an XML element
-		}
-	}
-	if s[marks] == '\n' || s[marks] == '\r' {
-		// A heading, with the value alone below it.
-		if head := s[lineStart(s, start):start]; strings.HasPrefix(head, "#") || strings.HasPrefix(head, "**") {
-			return linkWord, marks
-		}
-	}
-	if flag && marks > i && s[i] == ' ' {
-		return linkSpace, i + 1
-	}
-	if s[i:marks] != "" && strings.ContainsAny(s[i:marks], "`\"") && strings.IndexByte(s[i:marks], ' ') == 0 {
-		return linkSpace, i + 1 // password `value`
-	}
-	if k, at := sentence(s, i); k != linkNone {
-		return k, at
-	}
-	if marks > i && marks < len(s) && strings.TrimLeft(s[i:marks], " ") == "" {
-		// "password VALUE": only for values that are no word of the sentence.
-		value, _, _ := readValue(s, i)
-		if st := charStats(value); len(value) >= 8 && st.kinds() >= 3 && st.digits > 0 && !wordish(value) {
-			return linkSpace, i
-		}
-	}
-	return linkNone, 0
-}
-
-// isFlag reports whether the name at start belongs to a command-line flag.
-func isFlag(s string, start int) bool {
-	for start > 0 && (isAlnum(s[start-1]) || s[start-1] == '_' || s[start-1] == '-') {
-		start--
-	}
-	return strings.HasPrefix(s[start:], "--")
-}
-
-// sign reads an assignment sign or a cell border at i.
-func sign(s string, i int) (link, int) {
-	rest := s[i:]
-	for _, op := range []string{":=", "=>", "->", "→", "::", "==", "!=", "?=", "=", ":", "||", "|"} {
-		if !strings.HasPrefix(rest, op) {
-			continue
-		}
-		switch op {
-		case "::", "!=", "||":
-			return linkNone, 0
-		case "|":
-			return linkCell, i + 1
-		}
-		return linkSign, i + len(op)
-	}
-	return linkNone, 0
 }

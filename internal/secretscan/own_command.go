@@ -2,34 +2,132 @@ package secretscan
 
 import "strings"
 
+// commandFlags says which flags of a command take a password, and which user and password.
+type commandFlags struct {
+	command  string // lower-case; it may be only how the command begins
+	password string // the flag of a password; empty for none
+	glued    bool   // its value stands right behind it: with a blank between, the command asks
+	pair     string // letters of the flags of "user:password"; empty for none
+}
+
+func commands() []commandFlags {
+	return []commandFlags{
+		{"mysql", "-p", true, ""}, {"mariadb", "-p", true, ""}, {"sshpass", "-p", false, ""}, {"docker", "-p", false, ""}, {"podman", "-p", false, ""},
+		{"registry", "-p", false, ""}, {"mongo", "-p", false, ""}, {"az login", "-p", false, ""},
+		{"redis-cli", "-a", false, ""}, {"ldap", "-w", false, ""}, {"curl", "", false, "uU"}, {"smbclient", "", false, "U"},
+		{"rpcclient", "", false, "U"}, {"lftp", "", false, "u"}, {"sqlcmd", "-P", false, ""}, {"ipmitool", "-P", false, ""},
+		{"mosquitto", "-P", false, ""}, //nolint:misspell // a program's name
+		{"unzip", "-P", false, ""},
+	}
+}
+
 // ownCommands finds passwords as arguments of well-known commands: "-p'…'", "-pVALUE", "-p VALUE", "-a VALUE", "-w",
-// "-u user:password".
+// "-u user:password", "--user user:password", "sqlplus user/password@…", and what is piped into one.
 func (p *pass) ownCommands(start, end int) {
 	s := p.v.s
 	if start > 0 && (isAlnum(s[start-1]) || s[start-1] == '-' || s[start-1] == '/' && start > 1 && s[start-2] == '/') {
 		return
 	}
+	switch s[start] | 0x20 {
+	case 'e':
+		p.piped(end)
+		return
+	case 's':
+		if strings.EqualFold(s[start:end], "sqlplus") {
+			for end < len(s) && s[end] == ' ' {
+				end++
+			}
+			p.slashPair(end)
+			return
+		}
+	}
 	line := s[end:lineStop(s, end)]
-	command := strings.ToLower(s[start:end])
-	for i := 0; i+3 < len(line); i++ {
-		if line[i] != '-' || i == 0 || line[i-1] != ' ' {
+	if strings.IndexByte(line, '-') < 0 {
+		return
+	}
+	word := strings.ToLower(s[start:end])
+	for _, c := range commands() {
+		if strings.HasPrefix(word, c.command) {
+			p.flags(c, line, end)
+			return
+		}
+	}
+}
+
+// flags judges the values of a command's flags in line, which begins at offset base.
+func (p *pass) flags(c commandFlags, line string, base int) {
+	s := p.v.s
+	for i := 1; i+3 < len(line); i++ {
+		if line[i] != '-' || line[i-1] != ' ' {
 			continue
 		}
-		c, at := line[i+1], end+i+2
-		switch {
-		case c == 'p' && command != "curl" && command != "psql" && command != "redis-cli", c == 'a' && command == "redis-cli", c == 'w' && command == "ldapsearch":
-			if s[at] == ' ' && strings.HasPrefix(command, "mysql") {
-				continue // mysql -p asks
+		p.probe()
+		if c.password != "" && strings.HasPrefix(line[i:], c.password) {
+			at := base + i + len(c.password)
+			if c.glued && s[at] == ' ' {
+				continue // the command asks
 			}
-			if value, from, quoted := readValue(s, at); realPassword(value, linkSpace, quoted) && from < end+len(line) {
+			if value, from, quoted := readValue(s, at); realPassword(value, linkSpace, quoted) && from < base+len(line) {
 				p.addOwn(rulePassword, value, from, rankKnown)
 			}
-		case (c == 'u' || c == 'U') && (command == "curl" || command == "smbclient"):
-			value, from, _ := readValue(s, at)
-			sep := strings.IndexAny(value, ":%")
-			if sep > 0 && realPassword(value[sep+1:], linkSign, true) {
+		}
+		if c.pair != "" {
+			n := pairFlag(line[i:], c.pair)
+			if n == 0 {
+				continue
+			}
+			value, from, _ := readValue(s, base+i+n)
+			if sep := strings.IndexAny(value, ":%,"); sep > 0 && realPassword(value[sep+1:], linkSign, true) && from < base+len(line) {
 				p.addOwn(rulePassword, value[sep+1:], from+sep+1, rankKnown)
 			}
 		}
+	}
+}
+
+// pairFlag returns the length of the flag for user and password that s begins with: "-u", "--user ", "--proxy-user ",
+// or the last one in a cluster as "-su "; 0 for other flags.
+func pairFlag(s, letters string) int {
+	for _, f := range [...]string{"--user ", "--user=", "--proxy-user ", "--proxy-user="} {
+		if strings.HasPrefix(s, f) {
+			return len(f)
+		}
+	}
+	if strings.IndexByte(letters, s[1]) >= 0 {
+		return 2
+	}
+	n := 1
+	for n < len(s) && n < 8 && isLetter(s[n]) {
+		n++
+	}
+	if n > 2 && n < len(s) && s[n] == ' ' && strings.IndexByte(letters, s[n-1]) >= 0 {
+		return n
+	}
+	return 0
+}
+
+// piped finds what "echo", which ends at i, hands to a command that reads a password.
+func (p *pass) piped(i int) {
+	s := p.v.s
+	line := s[i:lineStop(s, i)]
+	text, to, ok := strings.Cut(line, "|") // to is the rest of the pipe
+	if end := strings.IndexAny(to, ";|&"); end >= 0 {
+		to = to[:end]
+	}
+	if !ok || !containsAny(to, []string{"password-stdin", "sudo -S", "chpasswd", "passwd --stdin", "kinit", "cryptsetup", "smbpasswd", "pinentry", "passphrase-fd"}) {
+		return
+	}
+	at := i
+	for strings.HasPrefix(text, "-n ") || strings.HasPrefix(text, "-e ") {
+		at, text = at+3, text[3:]
+	}
+	value, from, quoted := readValue(s, at)
+	if strings.Contains(to, "chpasswd") {
+		if _, pass, ok := strings.Cut(value, ":"); ok {
+			from += len(value) - len(pass)
+			value = pass
+		}
+	}
+	if realPassword(value, linkSpace, quoted) {
+		p.addOwn(rulePassword, value, from, rankKnown)
 	}
 }

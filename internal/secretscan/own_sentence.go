@@ -19,6 +19,9 @@ func sentence(s string, i int) (link, int) {
 				return linkNone, 0 // the next line names something else
 			}
 			if j+1 < len(s) && (isSpace(s[j+1]) || strings.IndexByte("`\"'*", s[j+1]) >= 0) {
+				if value, _, _ := readValue(s, j+1); isHex(value) && len(value) >= 32 && containsAny(strings.ToLower(s[i:j]), digestWords()) {
+					return linkNone, 0 // "password sha256: …"
+				}
 				return linkWord, j + 1
 			}
 		}
@@ -36,19 +39,91 @@ func sentence(s string, i int) (link, int) {
 
 // verb reads " is ", " was set to ", "是" and their like at i; it returns where they end, 0 if there is none.
 func verb(s string, i int) int {
-	for _, w := range []string{" is ", " was ", " are ", " set to ", " to ", " reads ", " as ", " equals ", "'s ", " - ", " – ", " — ", "是", "为", "為", "改成", "设成", "設為", "等于"} {
-		if !strings.HasPrefix(s[i:], w) {
-			continue
+	n, after := verbAt(s[i:])
+	if n == 0 {
+		return 0
+	}
+	at := i + n
+	for _, more := range []string{"now ", "still ", "set to ", "currently ", "always ", "just ", "simply ", "called ", "the same: ", "jetzt ", "nun ", "了", "：", ":", " "} {
+		if strings.HasPrefix(s[at:], more) {
+			at += len(more)
 		}
-		at := i + len(w)
-		for _, more := range []string{"now ", "still ", "set to ", "currently ", "always ", "just ", "simply ", "called ", "the same: ", "了", "：", ":", " "} {
-			if strings.HasPrefix(s[at:], more) {
-				at += len(more)
+	}
+	if after != "" && !followed(s, at, after) {
+		return 0
+	}
+	return at
+}
+
+// verbAt returns the length of what may stand between a name and its value in a sentence and begins s; and, if it says
+// so only together with a word after the value, how this word must begin, alternatives divided by "|". It is asked at
+// every blank near a name, so it looks at as few words as it can.
+func verbAt(s string) (n int, after string) {
+	if len(s) < 2 {
+		return 0, ""
+	}
+	first := func(list ...string) (int, string) {
+		for _, w := range list {
+			if strings.HasPrefix(s, w) {
+				return len(w), ""
 			}
 		}
-		return at
+		return 0, ""
 	}
-	return 0
+	if s[0] == '\'' {
+		return first("'s ")
+	}
+	if s[0] != ' ' {
+		// Chinese, Japanese and Korean write no blank before; what comes behind decides where the word is a particle.
+		for _, w := range [...]string{"を", "를 ", "을 "} {
+			if strings.HasPrefix(s, w) {
+				return len(w), "に変更|に設定|にし|に更新|로|으로"
+			}
+		}
+		return first("是", "为", "為", "改成", "设成", "設為", "等于", "は", "는 ", "은 ")
+	}
+	switch s[1] {
+	case 'i':
+		return first(" is ", " ist ")
+	case 'w':
+		return first(" was ", " war ")
+	case 'a':
+		if strings.HasPrefix(s, " auf ") {
+			return len(" auf "), "ge|um|zurück"
+		}
+		return first(" are ", " as ")
+	case 't':
+		return first(" to ")
+	case 's':
+		return first(" set to ")
+	case 'r':
+		return first(" reads ")
+	case 'e':
+		return first(" es ", " est ", " era ", " equals ")
+	case 'l':
+		return first(" lautet ", " lautete ")
+	case 'h':
+		return first(" heißt ")
+	case '-':
+		return first(" - ")
+	case 0xc3:
+		return first(" è ", " é ")
+	case 0xe2:
+		return first(" – ", " — ")
+	}
+	return 0, ""
+}
+
+// followed reports whether the value at i is followed by one of the alternatives.
+func followed(s string, i int, after string) bool {
+	value, from, _ := readValue(s, i)
+	rest := strings.TrimLeft(s[from+len(value):min(len(s), from+len(value)+32)], " `\"'*“”」』")
+	for _, a := range strings.Split(after, "|") {
+		if strings.HasPrefix(rest, a) {
+			return true
+		}
+	}
+	return false
 }
 
 // before looks for sentences that name the value first: "use VALUE as the admin password".

@@ -11,6 +11,9 @@ func (p *pass) column(start, end int, password bool) {
 	from := lineStart(s, start)
 	head := s[from:lineStop(s, end)]
 	if strings.IndexByte(head, '|') < 0 {
+		if byteAt(s, end) == ',' || start > 0 && s[start-1] == ',' {
+			p.csv(from, start, password)
+		}
 		return
 	}
 	next := from + len(head) + 1
@@ -27,6 +30,7 @@ func (p *pass) column(start, end int, password bool) {
 	cell := strings.Count(s[from:start], "|")
 	rows := 0
 	for row := next + len(rule) + 1; row < len(s) && rows < maxRows; rows++ {
+		p.probe()
 		to := lineStop(s, row)
 		at, rest := row, s[row:to]
 		if strings.IndexByte(rest, '|') < 0 {
@@ -48,5 +52,40 @@ func (p *pass) column(start, end int, password bool) {
 			p.addOwn(ruleSecret, value, from, rankGuess)
 		}
 		row = to + 1
+	}
+}
+
+// csv looks below a line of names with commas between, which begins at from and names a secret at start.
+func (p *pass) csv(from, start int, password bool) {
+	s := p.v.s
+	row := lineStop(s, from)
+	names := strings.Split(strings.TrimRight(s[from:row], "\r"), ",")
+	for _, n := range names {
+		if !isName(strings.Trim(n, `"`)) {
+			return // prose
+		}
+	}
+	cell := strings.Count(s[from:start], ",")
+	for rows := 0; row+1 < len(s) && rows < maxRows; rows++ {
+		p.probe()
+		row++
+		to := lineStop(s, row)
+		fields := strings.Split(strings.TrimRight(s[row:to], "\r"), ",")
+		if len(fields) != len(names) {
+			return
+		}
+		at := row
+		for _, f := range fields[:cell] {
+			at += len(f) + 1
+		}
+		value := strings.Trim(fields[cell], `"`)
+		at += strings.Index(fields[cell], value)
+		switch {
+		case password && realPassword(value, linkCell, false):
+			p.addOwn(rulePassword, value, at, rankKnown)
+		case !password && random(value) && !p.harmlessHex(value, at, at+len(value)):
+			p.addOwn(ruleSecret, value, at, rankGuess)
+		}
+		row = to
 	}
 }

@@ -20,6 +20,10 @@ func (p *pass) ownURLs(start, end int) {
 		p.userinfo(from, start, "tcp")
 		return
 	}
+	if s[start] == ':' && s[end-1] == ':' {
+		p.slashPair(end)
+		return
+	}
 	if start == 0 || !isAlnum(s[start-1]) {
 		return
 	}
@@ -37,6 +41,26 @@ func (p *pass) ownURLs(start, end int) {
 		return
 	}
 	p.userinfo(end, at, host)
+}
+
+// slashPair finds Oracle's "user/password@host" within the word at i, which may begin with the driver's name.
+func (p *pass) slashPair(i int) {
+	s := p.v.s
+	to := i
+	for to < len(s) && to < i+maxAuthority && !isSpace(s[to]) && strings.IndexByte("\"'`<>", s[to]) < 0 {
+		to++
+	}
+	at := strings.IndexByte(s[i:to], '@')
+	if at < 0 {
+		return
+	}
+	user, pass, ok := strings.Cut(s[i:i+at], "/")
+	if !ok || pass == "" {
+		return
+	}
+	if colon := strings.LastIndexByte(user, ':'); isName(user[colon+1:]) && realPassword(pass, linkSpace, true) {
+		p.addOwn(ruleURL, pass, i+len(user)+1, rankKnown)
+	}
 }
 
 // userinfo judges s[from:to], which stands before "@host".

@@ -7,6 +7,8 @@ const (
 	maxValue = 200
 	// minPassword is the shortest value taken for a password, in bytes.
 	minPassword = 6
+	// minWordless is the shortest value of letters alone taken for one, in bytes.
+	minWordless = 12
 )
 
 // readValue reads the value at i: past space and marks, up to the closing quote or the next space.
@@ -30,6 +32,13 @@ func readValue(s string, i int) (value string, from int, quoted bool) {
 		if c == '\\' && i+1 < len(s) && (s[i+1] == '"' || s[i+1] == '\'') {
 			continue
 		}
+		if quote == 0 && isLetter(c) && i+1 < len(s) && (s[i+1] == '\'' || s[i+1] == '"') {
+			continue // N'…' of SQL, b"…" of Python
+		}
+		if n := typographicQuote(s[i:]); n > 0 {
+			i += n - 1
+			continue
+		}
 		break
 	}
 	if lines > 0 && quote == '`' {
@@ -50,7 +59,7 @@ func readValue(s string, i int) (value string, from int, quoted bool) {
 		if quote != '"' && quote != '`' && quote != '\'' && (isSpace(c) || c == ',' && (to+1 == len(s) || isSpace(s[to+1])) || c == '\'' || strings.HasPrefix(s[to:], "**") || strings.HasPrefix(s[to:], "</")) {
 			break
 		}
-		if hasCJK(s[to:]) {
+		if c >= 0x80 && (hasCJK(s[to:]) || typographicQuote(s[to:]) > 0) {
 			break
 		}
 		to++
@@ -73,6 +82,20 @@ func readValue(s string, i int) (value string, from int, quoted bool) {
 	return value, i, quote != 0
 }
 
+// typographicQuote returns the length of the quotation mark that s begins with, and of the blank that French puts behind
+// it; 0 if there is none.
+func typographicQuote(s string) int {
+	if s[0] < 0xc2 {
+		return 0
+	}
+	for _, q := range []string{"« ", "«", "»", "“", "”", "„", "‘", "’", "‚", "「", "『", "【"} {
+		if strings.HasPrefix(s, q) {
+			return len(q)
+		}
+	}
+	return 0
+}
+
 // hasCJK reports whether s begins with a Chinese, Japanese or Korean character or their punctuation.
 func hasCJK(s string) bool {
 	return len(s) >= 3 && s[0] >= 0xe3 && s[0] <= 0xed
@@ -80,17 +103,20 @@ func hasCJK(s string) bool {
 
 // realPassword reports whether a value looks like a password that somebody uses.
 func realPassword(v string, k link, quoted bool) bool {
-	if len(v) < minPassword || len(v) > maxValue || placeholder(v) || reference(v) {
+	if len(v) < minPassword || len(v) > maxValue {
 		return false
 	}
 	st := charStats(v)
-	if st.other > 0 {
+	if st.other > 0 || st.letters() == len(v) && (len(v) < minWordless || st.upper < 2 || st.lower < 2) {
+		return false // a word, most often; the tests below cost more
+	}
+	if placeholder(v) || reference(v) {
 		return false
 	}
 	if strings.Contains(v, " ") {
 		return quoted && passphrase(v)
 	}
-	if v[0] == '-' || v[0] == '&' || v[0] == ',' || v[0] == '#' && isHex(v[1:]) {
+	if v[0] == '-' || v[0] == '&' || v[0] == ',' || v[0] == '#' && (isHex(v[1:]) || st.digits == 0 && st.upper == 0 && wordish(v[1:])) {
 		return false
 	}
 	strong := 0 // marks that names, paths and lists do not hold
@@ -105,7 +131,7 @@ func realPassword(v string, k link, quoted bool) bool {
 		return st.digits >= 6 && st.digits <= 12 && st.marks == 0 && k == linkSign
 	case st.digits == 0 && strong == 0 || charStats(trimmed).marks == 0 && st.digits == 0:
 		// Letters alone: a word, unless a generator made it or it is a phrase of words.
-		return passphrase(v) && k != linkSpace || !wordish(v) && len(v) >= 12 && st.upper > 1 && st.lower > 1
+		return passphrase(v) && k != linkSpace || !wordish(v) && len(v) >= minWordless && st.upper > 1 && st.lower > 1
 	case strong > 0:
 		return st.letters() >= 2
 	case strings.ContainsAny(v, "._-/:"):
@@ -116,7 +142,7 @@ func realPassword(v string, k link, quoted bool) bool {
 		return true
 	}
 	if k == linkWord && !quoted {
-		return st.digits > 0 && (st.upper > 0 || st.digits > 1)
+		return st.digits > 0 && (st.upper > 0 || st.digits > 1 || len(v) >= 10 && !wordish(v))
 	}
 	return true
 }

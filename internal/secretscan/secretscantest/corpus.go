@@ -3,8 +3,7 @@
 // templates, so that it sets off nobody's scanner and can be reviewed.
 //
 // In the corpus files an item begins with "%% id path"; "{{kind}}" is a made-up value, "{{form form|text <kind>}}" a
-// text written in the named forms, innermost first. The files named "_a" were at hand while the rules were written; the
-// ones named "_b" were written at the same time and kept back (see docs/guard.md).
+// text written in the named forms, innermost first. Each file is a set; see Set.
 package secretscantest
 
 import (
@@ -18,6 +17,36 @@ import (
 
 //go:embed corpus/*.txt
 var files embed.FS
+
+// Set says what an item's measure is worth: how much of it was known while rules were written (see docs/guard.md).
+type Set string
+
+const (
+	// AtHand items (files "_a") were looked at while rules were tuned.
+	AtHand Set = "at hand"
+	// KeptBack items (files "_b") were written with the first rules, and kept back until these were done.
+	KeptBack Set = "kept back"
+	// HeldOut items (files "_c") were written before the rules of version 4, and looked at only after those were done.
+	HeldOut Set = "held out"
+	// HeldOutToo items (files "_d") were written when what HeldOut had shown was still to be mended, and measured after.
+	HeldOutToo Set = "held out, too"
+)
+
+// Sets lists the sets in the order of the corpus.
+func Sets() []Set { return []Set{AtHand, KeptBack, HeldOut, HeldOutToo} }
+
+// file is the last letter of the names of a set's files.
+func (s Set) file() string {
+	switch s {
+	case AtHand:
+		return "a"
+	case KeptBack:
+		return "b"
+	case HeldOut:
+		return "c"
+	}
+	return "d"
+}
 
 // Planted is a text with one secret.
 type Planted struct {
@@ -33,8 +62,8 @@ type Planted struct {
 	Written string
 	// Line is the 1-based line where Written begins; 0 means it is in Path.
 	Line int
-	// HeldBack says that the item was kept away while rules were tuned.
-	HeldBack bool
+	// Set is the part of the corpus that the item belongs to; empty for items of the Matrix.
+	Set Set
 }
 
 // Text is a harmless text.
@@ -45,16 +74,16 @@ type Text struct {
 	Path string
 	// Content is the Markdown text.
 	Content string
-	// HeldBack says that the item was kept away while rules were tuned.
-	HeldBack bool
+	// Set is the part of the corpus that the item belongs to.
+	Set Set
 }
 
 // Secrets returns the planted secrets, always the same, in the order of the files. It panics if the corpus is malformed.
 func Secrets() []Planted {
 	var out []Planted
-	for _, name := range []string{"secrets_a", "secrets_b"} {
-		for _, it := range items(name) {
-			p := Planted{ID: it.id, HeldBack: name == "secrets_b"}
+	for _, set := range Sets() {
+		for _, it := range items("secrets_" + set.file()) {
+			p := Planted{ID: it.id, Set: set}
 			g := newGenerator(it.id)
 			p.Path = g.expand(it.path)
 			inPath := g.secret != ""
@@ -75,9 +104,9 @@ func Secrets() []Planted {
 // Harmless returns the harmless texts, always the same, in the order of the files. It panics if the corpus is malformed.
 func Harmless() []Text {
 	var out []Text
-	for _, name := range []string{"harmless_a", "harmless_b"} {
-		for _, it := range items(name) {
-			out = append(out, Text{ID: it.id, Path: "reference_x.md", Content: newGenerator(it.id).expand(it.body), HeldBack: name == "harmless_b"})
+	for _, set := range Sets() {
+		for _, it := range items("harmless_" + set.file()) {
+			out = append(out, Text{ID: it.id, Path: "reference_x.md", Content: newGenerator(it.id).expand(it.body), Set: set})
 		}
 	}
 	return out

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"hash/crc32"
+	"net/url"
 	"strconv"
 	"strings"
 )
@@ -115,6 +116,40 @@ func (g *generator) make(kind string) string {
 		return "dapi" + g.from(hexDig, 32)
 	case "telegram":
 		return g.from("123456789", 10) + ":A" + g.mixed(alnum, 34)
+	case "telegram_aa":
+		return g.from("123456789", 10) + ":AA" + g.mixed(alnum+"_-", 32) + "k"
+	case "gocspx":
+		return "GOCSPX-" + g.mixed(alnum+"_-", 27) + "k"
+	case "groq":
+		return "gsk_" + g.mixed(alnum, 52)
+	case "replicate":
+		return "r8_" + g.mixed(alnum, 37)
+	case "notion":
+		return "ntn_" + g.from(digits, 11) + g.mixed(alnum, 35)
+	case "supabase":
+		return "sbp_" + g.from(hexDig, 40)
+	case "tailscale":
+		return "tskey-auth-" + g.mixed(alnum, 12) + "CNTRL-" + g.mixed(alnum, 32)
+	case "sas":
+		return url.QueryEscape(g.mixed(b64Dig, 43) + "=")
+	case "dockerhub":
+		return "dckr_" + "pat_" + g.mixed(alnum+"_-", 26) + "k"
+	case "xai":
+		return "xai-" + g.mixed(alnum, 80)
+	case "openrouter":
+		return "sk-or-" + "v1-" + g.from(hexDig, 64)
+	case "discord":
+		return g.mixed(alnum+"_-", 67) + "k"
+	case "figma":
+		return "figd_" + g.mixed(alnum+"_-", 39) + "k"
+	case "nvidia":
+		return "nvapi-" + g.mixed(alnum+"_-", 63) + "k"
+	case "bitbucket":
+		return "ATBB" + g.mixed(alnum, 32)
+	case "google_refresh":
+		return "1//0" + g.mixed(alnum+"_-", 97) + "k"
+	case "base32":
+		return g.from(upper+"234567", 32)
 	case "age":
 		return "AGE-SECRET" + "-KEY-1" + g.from("QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L", 58)
 	case "msv":
@@ -129,6 +164,16 @@ func (g *generator) make(kind string) string {
 		return g.mixed(alnum, 14)
 	case "pw_url":
 		return g.mixed(alnum, 8) + g.pick("!", "*", "-", "~") + g.mixed(alnum, 4)
+	case "pw_lower":
+		for {
+			if s := g.from(lower+digits, 12); strings.ContainsAny(s, lower) && strings.ContainsAny(s, digits) {
+				return s
+			}
+		}
+	case "hex16s":
+		return g.from(hexDig, 16)
+	case "pw_mixed_lower":
+		return g.from("bcdfghjkmnpqrstvwxz", 4) + g.from(digits, 2) + g.from(lower, 4) + g.from(digits, 2)
 	case "pw_weak":
 		return g.pick("Summer", "Winter", "Berlin", "Dragon", "Monday") + g.from(digits, 4) + g.pick("", "!")
 	case "passphrase":
