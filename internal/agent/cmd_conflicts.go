@@ -256,11 +256,12 @@ func (c *command) linkOfConflict(f selectFlags, id string) (Link, error) {
 	return c.choose(f)
 }
 
-// resumeCmd decides what a brake asks.
+// resumeCmd decides what a brake, or a project that is gone from the hub, asks.
 type resumeCmd struct {
 	selectFlags
 	AcceptDeletes bool `xor:"how" cmdline:"" help:"The files were deleted on purpose: delete them on the hub too."`
 	Restore       bool `xor:"how" cmdline:"" help:"Bring the missing files back from the hub."`
+	Create        bool `xor:"how" cmdline:"" help:"Make the project anew on a hub that does not know it any more, and offer it the files that are here."`
 }
 
 // resumeParams end a halt.
@@ -279,14 +280,17 @@ func (p resumeParams) do(ctx context.Context, s *syncer.Syncer) error {
 
 // Run ends a halt. The daemon, or the next sync, acts on it.
 func (x *resumeCmd) Run(c *command) error {
-	if !x.AcceptDeletes && !x.Restore {
-		return usage("say what to do: --accept-deletes or --restore; see 'memsync-agent resume --help'")
+	if !x.AcceptDeletes && !x.Restore && !x.Create {
+		return usage("say what to do: --accept-deletes or --restore, or --create where the project is gone from the hub; see 'memsync-agent resume --help'")
 	}
 	f := x.selectFlags
 	f.Hub = ""
 	l, err := c.choose(f)
 	if err != nil {
 		return err
+	}
+	if x.Create {
+		return x.create(c, l)
 	}
 	p := resumeParams{Link: l.ID(), AcceptDeletes: x.AcceptDeletes}
 	if err := c.act(l, methodResume, p, nil, p.do); err != nil {
@@ -297,6 +301,27 @@ func (x *resumeCmd) Run(c *command) error {
 		word = "the deletes go to the hub"
 	}
 	fmt.Fprintf(c.Stdout, "resumed %s: %s with the next cycle\n", l.Name(), word)
+	return nil
+}
+
+// create makes the project of a link anew. Whoever purged a project meant it, and a hub
+// that was restored from before it was made looks the same from here, so that a person
+// decides. What is here is then offered as to any hub that lost it.
+func (x *resumeCmd) create(c *command, l Link) error {
+	cl, err := c.dialWithToken(l)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	ctx, cancel := context.WithTimeout(c.ctx, defaultTimeout)
+	defer cancel()
+	if err := createProject(ctx, cl, l); err != nil {
+		return err
+	}
+	fmt.Fprintf(c.Stdout, "resumed %s: the project is on the hub; the files that are here are offered to it with the next cycle\n", l.Name())
+	if err := c.tellDaemon(); err != nil {
+		return fmt.Errorf("the running daemon was not told, and tries again within %v: %w", reprobe, err)
+	}
 	return nil
 }
 

@@ -266,7 +266,7 @@ func (x *syncCmd) syncLink(ctx context.Context, c *command, l Link, bad error) L
 	s.HubRevision = s.Revision
 	s.Phase = s.outward()
 	s.Todo = todo(s)
-	if s.Phase == PhaseStopped {
+	if s.Phase == PhaseStopped && !s.gone() {
 		s.Todo = "put right what the error says, and sync again"
 	}
 	return s

@@ -110,7 +110,7 @@ func NewDaemon(opts DaemonOptions) (*Daemon, error) {
 const guardCache = 2048
 
 // Apply makes the given links the ones that run: new ones start, missing ones stop,
-// the others go on undisturbed. A link that cannot start is an error of its own, and
+// the others go on undisturbed, and look once more where they had given up. A link that cannot start is an error of its own, and
 // the others run.
 func (d *Daemon) Apply(links []Link) error {
 	if err := checkLinks(links); err != nil {
@@ -125,6 +125,8 @@ func (d *Daemon) Apply(links []Link) error {
 	for id, run := range d.links {
 		if l, ok := wanted[id]; !ok || l != run.r.link {
 			d.stop(id)
+		} else {
+			run.r.cause() // a person did something about it just now, perhaps
 		}
 	}
 	var errs []error

@@ -31,7 +31,7 @@ type grammar struct {
 	Blame       blameCmd       `cmd:"" help:"Print a memory with who wrote each line, and in which revision."`
 	Diff        diffCmd        `cmd:"" help:"Compare local files with the hub, now or at a revision."`
 	Restore     restoreCmd     `cmd:"" help:"Bring memories back to what they were at a revision."`
-	Resume      resumeCmd      `cmd:"" help:"Decide what a brake asks: --accept-deletes or --restore."`
+	Resume      resumeCmd      `cmd:"" help:"Decide what a brake asks: --accept-deletes or --restore; or what a project that is gone asks: --create."`
 	Check       checkCmd       `cmd:"" help:"Judge files as the guard would; no network. Exit 3: something is refused."`
 	Doctor      doctorCmd      `cmd:"" help:"Look for what stands in the way."`
 	Login       loginCmd       `cmd:"" help:"Store a token for a hub; it is read from standard input."`

@@ -396,7 +396,7 @@ func createProject(ctx context.Context, c *client.Client, l Link) error {
 // itself: whoever purged it meant it.
 func projectGone(l Link) error {
 	return &memory.Error{Reason: memory.ReasonNotFound, Message: fmt.Sprintf(
-		"the hub does not know project %s any more: it was purged, the hub was restored from before it was made, or the token may not see it; 'memsync-agent link --create' makes it anew and offers it the files that are here", l.Name())}
+		"the hub does not know project %s any more: it was purged, the hub was restored from before it was made, or the token may not see it; 'memsync-agent resume --create' makes it anew and offers it the files that are here; until then they stay as they are", l.Name())}
 }
 
 // keepFollowing puts the project on the stream, after the first good cycle and after

@@ -217,6 +217,11 @@ func (s LinkStatus) settled() bool {
 	return len(s.Refusals) == 0 && len(s.Conflicts) == 0 && s.Halt == nil && s.Pending == 0 && len(s.Unreadable) == 0
 }
 
+// gone reports whether the hub does not know the project any more.
+func (s LinkStatus) gone() bool {
+	return s.Phase == PhaseStopped && s.Epoch != "" && s.LastError != nil && s.LastError.Reason == string(memory.ReasonNotFound)
+}
+
 // todo says what a person can do about a link, in one sentence.
 func todo(s LinkStatus) string {
 	switch {
@@ -224,6 +229,8 @@ func todo(s LinkStatus) string {
 		return "look at the directory; if the files were deleted on purpose run 'memsync-agent resume --accept-deletes', else 'memsync-agent resume --restore' brings them back"
 	case s.Phase == Phase(syncer.PhaseNoRoot):
 		return "put right what is said of the directory (mount it, or undo what moved it); nothing is deleted on the hub meanwhile"
+	case s.gone():
+		return "ask what happened; if the project should be there run 'memsync-agent resume --create', which offers it the files that are here, else 'memsync-agent unlink'; nothing is deleted here"
 	case s.Phase == PhaseStopped && s.LastError != nil:
 		return "put right what the error says; the agent notices a new token by itself, and tries again every 5 minutes"
 	case len(s.Conflicts) > 0:

@@ -212,6 +212,54 @@ func TestHubRestoredFromYesterday(t *testing.T) {
 	}
 }
 
+// TestHubRestoredFromBeforeTheProject puts the hub back to before the project was made. The
+// agents stop, say so, delete nothing and do not make it by themselves; a person does, and
+// then everything is offered again, the edits made meanwhile too.
+func TestHubRestoredFromBeforeTheProject(t *testing.T) {
+	h := hubtest.Start(t, hubtest.Options{SQLite: true})
+	file := h.TokenFile("acme", "", "writer")
+	admin := filepath.Join(t.TempDir(), "admin")
+	must(t, os.WriteFile(admin, []byte(h.AdminToken+"\n"), 0o600))
+	backup := filepath.Join(t.TempDir(), "backup")
+	command(t, "memsvc", "backup", "--hub", h.GRPCAddr, "--token-file", admin, backup)
+	a, b := newMachine(t, "A", h.GRPCAddr, file), newMachine(t, "B", h.GRPCAddr, file)
+	cmd := a.background(t)
+	b.start()
+	a.write("project_a.md", note("a", "made at A"))
+	b.has("project_a.md", note("a", "made at A"))
+	b.write("project_b.md", note("b", "made at B"))
+	a.has("project_b.md", note("b", "made at B"))
+	b.settle()
+	h.Stop()
+	command(t, "memsvc", "restore-backup", "--data-dir", h.DataDir, "--replace", backup)
+	h.StartAgain()
+	b.write("project_b.md", note("b", "edited at B since"))
+	s := b.eventually("stops", func(s agent.LinkStatus) bool { return s.Phase == agent.PhaseStopped })
+	if !strings.Contains(s.LastError.Message, "restored from before it was made") || !strings.Contains(s.Todo, "resume --create") || !strings.Contains(s.Todo, "nothing is deleted") {
+		t.Errorf("error %q, to do %q", s.LastError.Message, s.Todo)
+	}
+	if n := len(b.files()); n != 2 {
+		t.Errorf("%d files are left", n)
+	}
+	hubtest.Eventually(t, patience, "the other agent stops, too", func() bool { return strings.Contains(a.log.String(), "restored from before") })
+	if out := command(t, "memsync-agent", "resume", "--create", "--state-dir", a.state); !strings.Contains(out, "the project is on the hub") {
+		t.Errorf("resume says %q", out)
+	}
+	hist := historyOf(t, h)
+	hubtest.Eventually(t, patience, "A offers its files again, at once", func() bool { return len(hist.files()) == 2 })
+	must(t, b.d.Apply([]agent.Link{b.link})) // as 'resume --create' or a reload there does
+	a.has("project_b.md", note("b", "edited at B since"))
+	inStep(t, b)
+	hist.noDeletes()
+	if d := cmp.Diff(b.files(), hist.files()); d != "" {
+		t.Errorf("machine and hub differ:\n%s", d)
+	}
+	if c := b.status().Conflicts; len(c) != 0 {
+		t.Errorf("conflicts %+v", c)
+	}
+	must(t, cmd.Process.Kill())
+}
+
 // TestRevokedToken revokes a machine's token and gives it a new one (C16): it stops
 // trying, says so, and goes on by itself when the file changes.
 func TestRevokedToken(t *testing.T) {
