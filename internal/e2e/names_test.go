@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
 	"slices"
 	"testing"
@@ -56,6 +57,52 @@ func TestSecondSpellingIsRefused(t *testing.T) {
 		t.Errorf("files on the author's machine: %v", got)
 	}
 	if got := historyOf(t, h).files(); len(got) != 1 || got["note.md"] != note("n", "first") {
+		t.Errorf("the hub holds %v", got)
+	}
+}
+
+// TestTheHubsSpellingGoesOn has two spellings of a name on one disk, of which the hub
+// holds one: that one goes on syncing in both directions, through a restart, a lost state
+// and on a machine that is linked with both of them, and the other is refused.
+func TestTheHubsSpellingGoesOn(t *testing.T) {
+	h, ms := team(t, 2)
+	a, b := ms[0], ms[1]
+	a.write("note.md", note("n", "first"))
+	b.has("note.md", note("n", "first"))
+	inStep(t, a, b)
+	text := 0
+	check := func(m, other *machine) {
+		t.Helper()
+		s := m.eventually("refuses the other spelling alone", func(s agent.LinkStatus) bool { return len(s.Refusals) == 1 && s.Refusals[0].Path == "Note.md" })
+		if r := s.Refusals[0]; r.By != "name" {
+			t.Errorf("refusal %+v", r)
+		}
+		text++
+		m.write("note.md", note("n", fmt.Sprint("edited beside a twin ", text)))
+		other.has("note.md", m.read("note.md"))
+		other.write("note.md", note("n", fmt.Sprint("edited elsewhere ", text)))
+		m.has("note.md", other.read("note.md"))
+		if got := m.read("Note.md"); got != note("n", "second") {
+			t.Errorf("the other spelling is %q", got)
+		}
+	}
+	a.write("Note.md", note("n", "second"))
+	check(a, b)
+	a.stop()
+	a.start()
+	check(a, b)
+	a.stop()
+	must(t, os.RemoveAll(a.state))
+	a.start()
+	check(a, b)
+	c := newMachine(t, "C", h.GRPCAddr, a.link.TokenFile)
+	c.write("Note.md", note("n", "second"))
+	c.write("note.md", a.read("note.md"))
+	c.start()
+	check(c, b)
+	b.remove("note.md")
+	c.lacks("note.md")
+	if got := historyOf(t, h).files(); len(got) > 1 {
 		t.Errorf("the hub holds %v", got)
 	}
 }

@@ -66,6 +66,7 @@ func (c *cycle) pullAll(ctx context.Context, why pullReason, from memory.Cursor,
 			c.remote[m.Path] = remoteFile{ETag: m.ETag, Revision: m.Revision, Size: m.Size, ModTime: m.ModTime, Author: m.Author}
 		}
 	}
+	c.admit()
 	switch why {
 	case reasonFresh:
 		c.adopt(facts)

@@ -174,6 +174,21 @@ func (c *cycle) pulledDeletes(base reconcile.Baseline) []memory.Path {
 	return out
 }
 
+// admit takes files back in that a scan refused for another one beside them, where it is
+// the hub that holds them or did at the cursor: only the others are newcomers.
+func (c *cycle) admit() {
+	var still []Refusal
+	for _, r := range c.snap.Refused {
+		_, agreed := c.base[r.Path]
+		if _, there := c.remote[r.Path]; r.File.ETag == "" || !agreed && !there {
+			still = append(still, r)
+			continue
+		}
+		c.snap.Files[r.Path], c.local[r.Path] = r.File, r.File.ETag
+	}
+	c.snap.Refused = still
+}
+
 // asAgreed reports whether the disk holds exactly the files of the baseline, each with
 // its text. Only then a directory without a marker is surely the one that had it:
 // another one has its own files, which nobody offered to the team, and its own ignore

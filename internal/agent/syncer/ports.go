@@ -167,6 +167,10 @@ type Refusal struct {
 	// link); such a path counts as unknown: nothing is done at or below it.
 	Path      memory.Path
 	Violation memory.Violation
+	// File is what lies at Path where another file alone is the reason (a collision): of
+	// such files the one that the hub holds is no newcomer, whatever the scan thought.
+	// Its ETag is "" else.
+	File LocalFile
 }
 
 // Guard judges what may leave the machine (SPEC 3.3, 5).

@@ -37,6 +37,7 @@ func (c *cycle) pull(ctx context.Context) error {
 	}
 	err := c.pullChanges(ctx)
 	if err == nil {
+		c.admit()
 		var rewound bool
 		if rewound, err = c.rewound(ctx); rewound {
 			return c.recover(ctx, s.state.Cursor)

@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"time"
 
+	"github.com/memsvc/memsvc/internal/agent/syncer"
 	"github.com/memsvc/memsvc/internal/memory"
 )
 
@@ -26,6 +27,11 @@ type file struct {
 	ignoredBy *Ignore // the rules that ignored came from
 	accepted  bool    // it was in the last snapshot
 	gen       uint64
+}
+
+// local is the file as a snapshot tells of it.
+func (f *file) local() syncer.LocalFile {
+	return syncer.LocalFile{ETag: f.etag, Size: f.stat.size, ModTime: time.Unix(0, f.stat.mtime)}
 }
 
 // trusted reports whether the remembered hash still holds for a file whose stat is

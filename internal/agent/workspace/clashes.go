@@ -59,6 +59,7 @@ func (s *scan) refuseCollisions() {
 	slices.Sort(names)
 	for _, p := range names {
 		s.refuse(string(p), p, RuleCollision, "some disks cannot tell it from "+plain(string(refused[p]))+"; rename one of them")
+		s.snap.Refused[len(s.snap.Refused)-1].File = s.owners[p].local()
 	}
 	for _, p := range names {
 		s.owners[p].accepted = false

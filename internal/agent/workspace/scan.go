@@ -87,7 +87,7 @@ func (w *Workspace) Scan(ctx context.Context) (syncer.Snapshot, error) {
 	s.refuseCollisions()
 	for p, f := range s.owners {
 		f.accepted = true
-		snap.Files[p] = syncer.LocalFile{ETag: f.etag, Size: f.stat.size, ModTime: time.Unix(0, f.stat.mtime)}
+		snap.Files[p] = f.local()
 	}
 	return snap, nil
 }
