@@ -187,8 +187,8 @@ func (k keptConflict) show(c *command, json bool) error {
 }
 
 // resolve ends the conflict: what is chosen is committed, unless it is in place, if the
-// memory is still what it was a moment ago. The machine it arose on keeps its own note
-// of it until it is resolved there too.
+// memory is still what it was a moment ago. The machine it arose on learns of it from the
+// hub.
 func (k keptConflict) resolve(c *command, p resolveParams) error {
 	done := "the hub's text stays"
 	err := c.withHub(k.link, func(cl *client.Client) error {

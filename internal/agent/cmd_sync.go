@@ -257,6 +257,11 @@ func (x *syncCmd) syncLink(ctx context.Context, c *command, l Link, bad error) L
 	stop := c.progress(l, one.s)
 	err = one.cycles(ctx)
 	stop()
+	if err == nil {
+		if _, rerr := one.report.round(ctx, one.s, c.Now()); rerr != nil {
+			fmt.Fprintf(c.Stderr, "memsync-agent: sync %s: the hub does not know of all conflicts yet: %s\n", l.Name(), oneLine(rerr))
+		}
+	}
 	s := linkStatus(l, one.s.Status())
 	if err != nil {
 		err = x.late(ctx, err)
@@ -316,6 +321,7 @@ type opened struct {
 	state  *syncstate.State
 	lock   *rootLock
 	policy *policyHolder
+	report *reporter
 	keep   func(client.GuardPolicy) error
 }
 
@@ -346,9 +352,10 @@ func (c *command) open(l Link) (*opened, error) {
 	if saved, ok := c.state.loadPolicy(l.Hub, l.Team); ok {
 		o.policy.set(saved)
 	}
+	judge := guard{scanner: secretscan.New(secretscan.Options{CacheEntries: -1}), policy: o.policy}
+	o.report = &reporter{c: cl, key: l.Key(), guard: judge}
 	o.s = syncer.New(syncer.Ports{
-		Local: ws, State: st, Remote: &remote{c: cl, key: l.Key()}, Clock: syncer.Clock(c.Now), NewID: uuid.NewString,
-		Guard: guard{scanner: secretscan.New(secretscan.Options{CacheEntries: -1}), policy: o.policy},
+		Local: ws, State: st, Remote: &remote{c: cl, key: l.Key()}, Clock: syncer.Clock(c.Now), NewID: uuid.NewString, Guard: judge,
 	}, syncer.Options{})
 	return o, nil
 }

@@ -261,10 +261,12 @@ func (r *runner) cycle(ctx context.Context, news bool) time.Duration {
 			r.log.Warn("a redacted text may still lie in the state; it is removed at the next start", "error", err)
 		}
 	}
-	if len(st.Conflicts) > 0 || len(r.report.open) > 0 {
-		if err := r.report.round(ctx, r.syncer(), st.Conflicts); err != nil {
+	if len(st.Conflicts)+len(st.Resolved) > 0 {
+		next, err := r.report.round(ctx, r.syncer(), r.now())
+		if err != nil {
 			r.log.Debug("conflicts are not all known to the hub", "error", err)
 		}
+		wait = sooner(wait, next)
 	}
 	if _, live := r.remote.delivered(); live && !r.remote.checkedHead() {
 		// The stream was opened anew beside this cycle. That it has come to the hub's

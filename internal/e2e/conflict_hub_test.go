@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/memsvc/memsvc/internal/agent"
 	"github.com/memsvc/memsvc/internal/client"
 	"github.com/memsvc/memsvc/internal/hubtest"
 )
@@ -103,11 +104,18 @@ func TestConflictResolvedByAnother(t *testing.T) {
 			if list := command(t, "memsync-agent", flags("list", "--all")...); !strings.Contains(list, "no open conflicts") {
 				t.Errorf("list: %s", list)
 			}
-			// Where it arose it is noted until it is ended there; that changes no text.
+			// The machine on which it arose learns of it by itself, and keeps the text.
 			for _, m := range ms {
-				for _, e := range m.status().Conflicts {
-					must(t, m.d.Resolve(t.Context(), m.link.ID(), e.ID, "theirs", nil))
-				}
+				m.eventually("its note of the conflict is gone", func(s agent.LinkStatus) bool { return len(s.Conflicts) == 0 })
+			}
+			trash := ""
+			for _, m := range ms {
+				m.stop()
+				trash += command(t, "memsync-agent", "trash", "list", "--state-dir", m.state)
+				m.start()
+			}
+			if !strings.Contains(trash, "the conflict was resolved on another machine") {
+				t.Errorf("trash: %s", trash)
 			}
 			inStep(t, a, b)
 			same(t, a, b)

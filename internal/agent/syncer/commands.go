@@ -124,11 +124,14 @@ func (s *Syncer) Resolve(ctx context.Context, idOrPath string, how Resolution, m
 		return &stepError{step: "read the texts of the conflict at", path: x.Path, err: err}
 	}
 	done := Update{DropConflicts: []string{x.ID}}
+	if x.Reported {
+		done.PutResolved = []Resolved{{ID: x.ID, Path: x.Path, Local: x.Local}}
+	}
 	var text []byte
 	switch how {
 	case TakeTheirs:
 		u := s.trashed(x.Path, ours, "given up in a conflict")
-		u.DropConflicts = done.DropConflicts
+		u.DropConflicts, u.PutResolved = done.DropConflicts, done.PutResolved
 		return s.resolved(ctx, u)
 	case TakeOurs:
 		text = ours
@@ -191,8 +194,8 @@ func (s *Syncer) resolved(ctx context.Context, u Update) error {
 	return nil
 }
 
-// MarkReported notes that the hub keeps the texts of a conflict too.
-func (s *Syncer) MarkReported(ctx context.Context, id string) error {
+// MarkReported notes that the hub was told of a conflict, and whether it keeps the text.
+func (s *Syncer) MarkReported(ctx context.Context, id string, kept bool) error {
 	s.run.Lock()
 	defer s.run.Unlock()
 	if err := s.load(ctx); err != nil {
@@ -202,8 +205,35 @@ func (s *Syncer) MarkReported(ctx context.Context, id string) error {
 	if !ok || x.Reported {
 		return nil
 	}
-	x.Reported = true
-	return s.save(ctx, Update{PutConflicts: []Conflict{x}})
+	x.Reported, x.Kept = true, kept
+	return s.resolved(ctx, Update{PutConflicts: []Conflict{x}})
+}
+
+// EndConflicts notes what became of conflicts on the hub: those of done, which were
+// resolved here, are off it, and those of gone were resolved elsewhere. The texts of these
+// are kept in the trash.
+func (s *Syncer) EndConflicts(ctx context.Context, done, gone []string) error {
+	s.run.Lock()
+	defer s.run.Unlock()
+	if err := s.load(ctx); err != nil {
+		return err
+	}
+	u := Update{DropResolved: done}
+	for _, id := range gone {
+		x, open := s.state.Conflicts[id]
+		if !open {
+			continue
+		}
+		u.DropConflicts = append(u.DropConflicts, id)
+		u.AddNotes = append(u.AddNotes, Note{Time: s.ports.Clock(), Kind: NoteResolved, Path: x.Path, ETag: x.Local})
+		u.PutTrash = append(u.PutTrash, Trashed{
+			ID: textID(string(x.Path), string(x.Local)), Path: x.Path, ETag: x.Local, Reason: "the conflict was resolved on another machine", Time: s.ports.Clock(),
+		})
+	}
+	if u.empty() {
+		return nil
+	}
+	return s.resolved(ctx, u)
 }
 
 // Trash returns the texts that were taken from the disk, the newest first.

@@ -124,6 +124,13 @@ func (c *cycle) rebase(ctx context.Context, facts map[memory.Path]reconcile.Fact
 	for p, b := range c.base {
 		at[p] = b.HubRevision
 	}
+	for _, x := range c.s.state.Conflicts {
+		// The hub may have lost what it kept; that is no resolution.
+		if x.Reported {
+			x.Reported, x.Kept = false, false
+			c.todo.PutConflicts = append(c.todo.PutConflicts, x)
+		}
+	}
 	was := c.baseline()
 	for _, p := range reconcile.UndoneDeletes(was, c.local, facts, rewind, from.Revision) {
 		if !c.masked(p) {

@@ -240,3 +240,40 @@ func TestMarks(t *testing.T) {
 		t.Errorf("%v was kept", last)
 	}
 }
+
+// A hub that fell back has lost conflicts that it kept. That they are missing there is no
+// resolution: they are told to it again.
+func TestRestoredHubIsToldOfConflictsAgain(t *testing.T) {
+	w := newWorld(t)
+	a := w.machine("a")
+	a.save("x.md", "one\n")
+	a.sync()
+	snapshot := w.hub.Clone()
+	w.hub.Put("x.md", "theirs\n")
+	a.save("x.md", "ours\n")
+	a.sync()
+	open := a.s.Status().Conflicts
+	if len(open) != 1 {
+		t.Fatalf("conflicts %+v", open)
+	}
+	if err := a.s.MarkReported(t.Context(), open[0].ID, true); err != nil {
+		t.Fatal(err)
+	}
+	w.putBack(snapshot, a)
+	a.sync()
+	if got := a.s.Status().Conflicts; len(got) != 1 || got[0].Reported || got[0].Kept {
+		t.Errorf("conflicts %+v", got)
+	}
+
+	// One that is ended elsewhere leaves its text in the trash, and a note.
+	if err := a.s.EndConflicts(t.Context(), nil, []string{open[0].ID}); err != nil {
+		t.Fatal(err)
+	}
+	trash, err := a.s.Trash(t.Context())
+	if err != nil || len(a.s.Status().Conflicts) != 0 {
+		t.Errorf("%v, conflicts %+v", err, a.s.Status().Conflicts)
+	}
+	if len(trash) != 1 || trash[0].ETag != open[0].Local {
+		t.Errorf("trash %+v", trash)
+	}
+}

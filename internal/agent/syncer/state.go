@@ -34,6 +34,7 @@ type LinkState struct {
 	Cursor    memory.Cursor
 	Baseline  map[memory.Path]BaseEntry
 	Conflicts map[string]Conflict // by Conflict.ID
+	Resolved  map[string]Resolved // by Resolved.ID
 	Held      map[memory.Path]Held
 	Intents   map[memory.Path]Intent
 	Ahead     map[memory.Path]Ahead
@@ -89,7 +90,15 @@ type Conflict struct {
 	// LocalModTime is the mtime of the local file.
 	LocalModTime time.Time
 	Time         time.Time // when it was found
-	Reported     bool      // the hub knows of it
+	Reported     bool      // the hub was told, or its guard would refuse the text
+	Kept         bool      // the hub keeps the text; when it has it no more, it was resolved elsewhere
+}
+
+// Resolved is a conflict that was resolved here and is still to be taken off the hub.
+type Resolved struct {
+	ID    string // the conflict's
+	Path  memory.Path
+	Local memory.ETag // the text that the hub keeps
 }
 
 // Held is a text that stays on this machine, and why.
@@ -158,14 +167,15 @@ type Note struct {
 
 // The kinds of Note.
 const (
-	NoteIndexLine    = "index-line-lost" // both changed an index entry; the hub's line stayed
-	NoteDeleteUndone = "delete-undone"   // a restored hub holds what had been deleted
-	NoteReoffered    = "re-offered"      // a restored hub had lost this text
-	NoteShrunk       = "shrunk"          // an edit took more than 70 % of a file
-	NotePermission   = "permissions"     // a pulled text grants permissions
-	NoteStale        = "stale-replaced"  // after a lost state an old text gave way to the hub's
-	NoteEditKept     = "edit-kept"       // a delete met an edit; the edit stayed
-	NoteRecovered    = "state-rebuilt"   // the link was compared in full
+	NoteIndexLine    = "index-line-lost"    // both changed an index entry; the hub's line stayed
+	NoteDeleteUndone = "delete-undone"      // a restored hub holds what had been deleted
+	NoteReoffered    = "re-offered"         // a restored hub had lost this text
+	NoteShrunk       = "shrunk"             // an edit took more than 70 % of a file
+	NotePermission   = "permissions"        // a pulled text grants permissions
+	NoteStale        = "stale-replaced"     // after a lost state an old text gave way to the hub's
+	NoteEditKept     = "edit-kept"          // a delete met an edit; the edit stayed
+	NoteResolved     = "resolved-elsewhere" // a conflict was resolved on another machine
+	NoteRecovered    = "state-rebuilt"      // the link was compared in full
 )
 
 // Recovery remembers, across restarts, how a full comparison has to judge.
@@ -193,6 +203,8 @@ type Update struct {
 	DropBaseline  []memory.Path
 	PutConflicts  []Conflict
 	DropConflicts []string
+	PutResolved   []Resolved
+	DropResolved  []string
 	PutHeld       []Held
 	DropHeld      []memory.Path
 	PutIntents    []Intent

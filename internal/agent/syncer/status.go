@@ -36,6 +36,8 @@ type Status struct {
 	// Refused are the files that stay on this machine, with file, line and rule.
 	Refused   []Held
 	Conflicts []Conflict
+	// Resolved are the conflicts that are still to be taken off the hub.
+	Resolved []Resolved
 	// Warnings were said of the shared files that were sent or received since the
 	// program began.
 	Warnings []memory.Violation
@@ -62,6 +64,7 @@ func (s *Syncer) Status() Status {
 	st := s.status
 	st.Refused = slices.Clone(st.Refused)
 	st.Conflicts = slices.Clone(st.Conflicts)
+	st.Resolved = slices.Clone(st.Resolved)
 	st.Warnings = slices.Clone(st.Warnings)
 	st.Unreadable = slices.Clone(st.Unreadable)
 	if st.Halt != nil {
@@ -87,6 +90,7 @@ func (s *Syncer) publish(change func(*Status)) {
 		st.LinkID, st.Cursor, st.Files, st.Halt = s.state.LinkID, s.state.Cursor, len(s.state.Baseline), s.state.Halt
 		st.Refused = slices.SortedFunc(maps.Values(s.state.Held), func(a, b Held) int { return strings.Compare(string(a.Path), string(b.Path)) })
 		st.Conflicts = sortedConflicts(s.state.Conflicts)
+		st.Resolved = slices.SortedFunc(maps.Values(s.state.Resolved), func(a, b Resolved) int { return strings.Compare(a.ID, b.ID) })
 	}
 	change(st)
 }

@@ -21,6 +21,9 @@ func (s *LinkState) fill() {
 	if s.Conflicts == nil {
 		s.Conflicts = map[string]Conflict{}
 	}
+	if s.Resolved == nil {
+		s.Resolved = map[string]Resolved{}
+	}
 	if s.Held == nil {
 		s.Held = map[memory.Path]Held{}
 	}
@@ -62,6 +65,12 @@ func (s *LinkState) Apply(u Update) {
 	}
 	for _, c := range u.PutConflicts {
 		s.Conflicts[c.ID] = c
+	}
+	for _, id := range u.DropResolved {
+		delete(s.Resolved, id)
+	}
+	for _, r := range u.PutResolved {
+		s.Resolved[r.ID] = r
 	}
 	for _, p := range u.DropHeld {
 		delete(s.Held, p)

@@ -32,6 +32,8 @@ type rest struct {
 	Cursor        *memory.Cursor    `json:",omitempty"`
 	PutConflicts  []syncer.Conflict `json:",omitempty"`
 	DropConflicts []string          `json:",omitempty"`
+	PutResolved   []syncer.Resolved `json:",omitempty"`
+	DropResolved  []string          `json:",omitempty"`
 	PutHeld       []syncer.Held     `json:",omitempty"`
 	DropHeld      []memory.Path     `json:",omitempty"`
 	PutIntents    []syncer.Intent   `json:",omitempty"`
@@ -85,6 +87,7 @@ func encode(u syncer.Update, fresh bool, texts []textRef) ([]byte, error) {
 	js, err := json.Marshal(rest{
 		Fresh: fresh, LinkID: u.LinkID, Cursor: u.Cursor,
 		PutConflicts: u.PutConflicts, DropConflicts: u.DropConflicts,
+		PutResolved: u.PutResolved, DropResolved: u.DropResolved,
 		PutHeld: u.PutHeld, DropHeld: u.DropHeld,
 		PutIntents: u.PutIntents, DropIntents: u.DropIntents,
 		PutAhead: u.PutAhead, DropAhead: u.DropAhead,
@@ -181,6 +184,7 @@ func (d *decoder) decode(meta []byte) (u syncer.Update, fresh bool, texts []text
 	}
 	u.LinkID, u.Cursor = r.LinkID, r.Cursor
 	u.PutConflicts, u.DropConflicts = r.PutConflicts, r.DropConflicts
+	u.PutResolved, u.DropResolved = r.PutResolved, r.DropResolved
 	u.PutHeld, u.DropHeld = r.PutHeld, r.DropHeld
 	u.PutIntents, u.DropIntents = r.PutIntents, r.DropIntents
 	u.PutAhead, u.DropAhead = r.PutAhead, r.DropAhead
@@ -275,6 +279,9 @@ func snapshotOf(s *syncer.LinkState) syncer.Update {
 	for _, c := range s.Conflicts {
 		u.PutConflicts = append(u.PutConflicts, c)
 	}
+	for _, r := range s.Resolved {
+		u.PutResolved = append(u.PutResolved, r)
+	}
 	for _, h := range s.Held {
 		u.PutHeld = append(u.PutHeld, h)
 	}
@@ -288,6 +295,7 @@ func snapshotOf(s *syncer.LinkState) syncer.Update {
 		u.PutTrash = append(u.PutTrash, t)
 	}
 	slices.SortFunc(u.PutConflicts, func(a, b syncer.Conflict) int { return compare(a.ID, b.ID) })
+	slices.SortFunc(u.PutResolved, func(a, b syncer.Resolved) int { return compare(a.ID, b.ID) })
 	slices.SortFunc(u.PutHeld, func(a, b syncer.Held) int { return compare(a.Path, b.Path) })
 	slices.SortFunc(u.PutIntents, func(a, b syncer.Intent) int { return compare(a.Path, b.Path) })
 	slices.SortFunc(u.PutAhead, func(a, b syncer.Ahead) int { return compare(a.Path, b.Path) })

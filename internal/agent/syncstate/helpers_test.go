@@ -152,6 +152,7 @@ func full() (syncer.Update, map[memory.ETag]string) {
 			"项目.md":     {Text: keep("x"), Hub: "no hash", Local: ""},
 		},
 		PutConflicts: []syncer.Conflict{{ID: "1", Path: "c.md", Local: keep("l"), Hub: keep("h"), Base: keep("b"), HubRevision: 2, LocalModTime: at, Time: at, Reported: true}},
+		PutResolved:  []syncer.Resolved{{ID: "2", Path: "r.md", Local: etag("r")}},
 		PutHeld:      []syncer.Held{{Path: "h.md", ETag: etag("secret"), By: syncer.HeldByGuard, Violations: []memory.Violation{{Path: "h.md", Line: 3, Rule: "r", Message: "m"}}, PolicyVersion: 4, Revision: 5, RenamedFrom: "old.md", Since: at}},
 		PutIntents:   []syncer.Intent{{Path: "i.md", ToHub: true, Wanted: etag("w"), Base: keep("ib")}},
 		PutAhead:     []syncer.Ahead{{Path: "ahead.md", ETag: etag("ahead"), Revision: 8}},

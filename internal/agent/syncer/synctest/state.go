@@ -100,6 +100,7 @@ func (s *State) Text(ctx context.Context, e memory.ETag) ([]byte, error) {
 
 func clone(s syncer.LinkState) syncer.LinkState {
 	s.Baseline, s.Conflicts, s.Held = maps.Clone(s.Baseline), maps.Clone(s.Conflicts), maps.Clone(s.Held)
+	s.Resolved = maps.Clone(s.Resolved)
 	s.Intents, s.Ahead, s.Trash = maps.Clone(s.Intents), maps.Clone(s.Ahead), maps.Clone(s.Trash)
 	s.Notes, s.Marks = slices.Clone(s.Notes), slices.Clone(s.Marks)
 	if s.Halt != nil {
