@@ -1,0 +1,173 @@
+package agent
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/memsvc/memsvc/internal/lifecycle/memdir"
+	"github.com/memsvc/memsvc/internal/lifecycle/recall"
+	"github.com/memsvc/memsvc/internal/lifecycle/transcript"
+)
+
+type recallCmd struct {
+	Query      string   `required:"" cmdline:"" help:"The prompt that wants memories." placeholder:"TEXT"`
+	Dir        []string `cmdline:"" help:"Memory directories, each with its team/ below; else found from the working directory. May be repeated." placeholder:"DIR"`
+	Transcript string   `cmdline:"" help:"The conversation so far: what it has had is not offered again." placeholder:"FILE"`
+	Limit      int      `cmdline:"" help:"At most so many." default:"5"`
+	JSON       bool     `name:"json" help:"Print JSON; see docs/recall.md."`
+	Explain    bool     `cmdline:"" help:"Say what was considered, with scores, and what was left out and why."`
+}
+
+// recallEntry is what recall --json prints.
+type recallEntry struct {
+	By       string           `json:"by"` // ranker or model
+	Fallback string           `json:"fallback,omitempty"`
+	Memories []recalledEntry  `json:"memories"`
+	Ranked   []recalledEntry  `json:"ranked,omitempty"`   // with --explain
+	Filtered []recallFiltered `json:"filtered,omitempty"` // with --explain
+}
+
+type recalledEntry struct {
+	Ref         string  `json:"ref"`
+	File        string  `json:"file"`
+	Type        string  `json:"type"`
+	Name        string  `json:"name"`
+	Description string  `json:"description"`
+	Age         string  `json:"age"`
+	Score       float64 `json:"score"` // of the ranker; 0 where the model chose
+}
+
+type recallFiltered struct {
+	Ref    string `json:"ref"`
+	Reason string `json:"reason"`
+}
+
+// Run finds the memories that a prompt needs.
+func (x *recallCmd) Run(c *command) error {
+	if x.Limit < 1 {
+		return usage("--limit %d: want at least 1", x.Limit)
+	}
+	var memories []recall.Memory
+	add := func(personal, team string) error {
+		found, err := recall.Scan(c.ctx, personal, team)
+		memories = append(memories, found...)
+		return err
+	}
+	for _, d := range x.Dir {
+		dir, err := absDir(d)
+		if err != nil {
+			return err
+		}
+		if !isDir(dir) {
+			return usage("--dir %s: no such directory", dir)
+		}
+		if err := add(dir, filepath.Join(dir, memdir.TeamDir)); err != nil {
+			return err
+		}
+	}
+	if len(x.Dir) == 0 {
+		p, err := c.place(placeFlags{})
+		if err != nil {
+			return err
+		}
+		if err := add(p.Dir, p.team); err != nil {
+			return err
+		}
+	}
+	req := recall.Request{Prompt: x.Query, Limit: x.Limit, Now: c.Now()}
+	if x.Transcript != "" {
+		w, err := readWindow(expandHome(x.Transcript))
+		if err != nil {
+			return err
+		}
+		req.Tools, req.Surfaced = w.Tools, w.Surfaced
+	}
+	choice, err := recall.Selector{}.Select(c.ctx, memories, req)
+	if err != nil {
+		return err
+	}
+	if x.JSON {
+		return printJSON(c.Stdout, x.entry(c, choice))
+	}
+	x.print(c, choice)
+	return nil
+}
+
+// readWindow reads what of a conversation is still in its context.
+func readWindow(file string) (transcript.Window, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return transcript.Window{}, fmt.Errorf("transcript: %w", err)
+	}
+	defer func() { _ = f.Close() }() // only read
+	size, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return transcript.Window{}, fmt.Errorf("transcript: %w", err)
+	}
+	return transcript.ReadWindow(f, size)
+}
+
+func (x *recallCmd) entry(c *command, choice recall.Choice) recallEntry {
+	list := func(from []recall.Scored) []recalledEntry {
+		out := []recalledEntry{}
+		for _, m := range from {
+			out = append(out, recalledEntry{
+				Ref: m.Ref, File: m.File, Type: string(m.Type), Name: m.Name, Description: m.Description,
+				Age: recall.Age(m.Time, c.Now()), Score: m.Score,
+			})
+		}
+		return out
+	}
+	e := recallEntry{By: choice.By, Fallback: choice.Fallback, Memories: list(choice.Chosen)}
+	if x.Explain {
+		e.Ranked = list(choice.Ranked)
+		for _, f := range choice.Filtered {
+			e.Filtered = append(e.Filtered, recallFiltered(f))
+		}
+	}
+	return e
+}
+
+func (x *recallCmd) print(c *command, choice recall.Choice) {
+	for _, m := range choice.Chosen {
+		fmt.Fprintf(c.Stdout, "%s  %s", visible(m.File), recall.Age(m.Time, c.Now()))
+		if about := strings.TrimSpace(m.Description); about != "" {
+			fmt.Fprintf(c.Stdout, "  %s", visible(about))
+		}
+		fmt.Fprintln(c.Stdout)
+	}
+	if !x.Explain {
+		if len(choice.Chosen) == 0 {
+			fmt.Fprintln(c.Stderr, "memsync-agent: no memory fits; --explain says what was considered")
+		}
+		return
+	}
+	if len(choice.Chosen) == 0 {
+		fmt.Fprintln(c.Stdout, "nothing chosen")
+	}
+	fmt.Fprintf(c.Stdout, "\nchosen by the %s", choice.By)
+	if choice.Fallback != "" {
+		fmt.Fprintf(c.Stdout, ", since %s", visible(choice.Fallback))
+	}
+	fmt.Fprintf(c.Stdout, "; the ranker chooses from a score of %.1f on\n", recall.Threshold)
+	for _, m := range choice.Ranked {
+		mark := " "
+		if slices.ContainsFunc(choice.Chosen, func(s recall.Scored) bool { return s.Ref == m.Ref }) {
+			mark = "*"
+		}
+		fmt.Fprintf(c.Stdout, "%s %6.2f  %d terms  %s\n", mark, m.Score, m.Matched, visible(m.Ref))
+	}
+	for _, f := range choice.Filtered {
+		fmt.Fprintf(c.Stdout, "-         left out  %s: %s\n", visible(f.Ref), visible(f.Reason))
+	}
+	if n := len(choice.Ranked) + len(choice.Filtered); n == 0 {
+		fmt.Fprintln(c.Stdout, "no memory shares a word or a concept with the prompt")
+	}
+	if choice.Answer != "" {
+		fmt.Fprintf(c.Stdout, "\nthe model's answer:\n%s\n", visible(choice.Answer))
+	}
+}
