@@ -29,6 +29,7 @@ type grammar struct {
 	ShowVersion config.VersionFlag `name:"version" cmdline:"" help:"Print the version."`
 
 	Serve         serveCmd         `cmd:"" help:"Run the hub."`
+	Migrate       migrateCmd       `cmd:"" help:"Bring the schema of a PostgreSQL database up to date."`
 	Token         tokenCmd         `cmd:"" help:"Make, list and revoke tokens."`
 	Invite        inviteCmd        `cmd:"" help:"Make a code with which another machine joins a project in one step."`
 	Team          teamCmd          `cmd:"" help:"Make, list and set up teams."`

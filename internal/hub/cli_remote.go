@@ -62,9 +62,10 @@ func (r remote) with(e *env, do func(*client.Client) error) (err error) {
 }
 
 type tokenCmd struct {
-	Create tokenCreateCmd `cmd:"" help:"Make a token and print it, this once. A new team or project is created with it."`
-	List   tokenListCmd   `cmd:"" help:"List tokens, without their secrets."`
-	Revoke tokenRevokeCmd `cmd:"" help:"Revoke a token at once."`
+	Create    tokenCreateCmd    `cmd:"" help:"Make a token and print it, this once. A new team or project is created with it."`
+	Bootstrap tokenBootstrapCmd `cmd:"" help:"Make the first token of a hub on a PostgreSQL database, once."`
+	List      tokenListCmd      `cmd:"" help:"List tokens, without their secrets."`
+	Revoke    tokenRevokeCmd    `cmd:"" help:"Revoke a token at once."`
 }
 
 type tokenCreateCmd struct {

@@ -5,6 +5,8 @@ import "time"
 // Config is how a hub runs. The tags are its flags; see package config.
 type Config struct {
 	DataDir     string   `help:"Directory of the embedded store; made if need be." default:"./memsvc-data"`
+	DatabaseURL string   `name:"database-url" secret:"" help:"PostgreSQL database that several hubs share, postgres://USER@HOST/DATABASE, instead of the embedded store." placeholder:"URL"`
+	Migrate     bool     `help:"With --database-url: bring the schema up to date at the start."`
 	GRPCAddr    string   `name:"grpc-addr" help:"Address of the gRPC API." default:"127.0.0.1:7420"`
 	HTTPAddr    string   `name:"http-addr" help:"Address of the REST API." default:"127.0.0.1:7421"`
 	OpsAddr     string   `name:"ops-addr" help:"Address of metrics, health and profiles; keep it private." default:"127.0.0.1:7422"`

@@ -41,6 +41,11 @@ func (c Config) checkPlaces() (errs []error) {
 	if c.DataDir == "" {
 		bad("--data-dir: name a directory")
 	}
+	if c.DatabaseURL != "" {
+		errs = append(errs, checkDatabaseURL(c.DatabaseURL))
+	} else if c.Migrate {
+		bad("--migrate goes with --database-url; the embedded store migrates itself")
+	}
 	for _, f := range []struct{ flag, name string }{
 		{"--data-dir", c.DataDir}, {"--tls-cert", c.TLSCert}, {"--tls-key", c.TLSKey}, {"--tls-client-ca", c.TLSClientCA},
 	} {

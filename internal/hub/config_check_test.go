@@ -28,12 +28,14 @@ func soundConfig() hub.Config {
 // nonsense has, for each field of the configuration, values that cannot work, each
 // with a part of the line that must be told. Fields without nonsense say so.
 var nonsense = map[string]map[any]string{
-	"DataDir":  {"": "--data-dir: name a directory", "a\x00b": `--data-dir "a\x00b"`},
-	"GRPCAddr": {"": `--grpc-addr ""`, "localhost": "want host:port", "127.0.0.1:70000": "0 to 65535", "127.0.0.1:-1": "0 to 65535", "127.0.0.1:": "0 to 65535", ":7420": "--tls-cert", "127.0.0.1:7421": "are both"},
-	"HTTPAddr": {"127.0.0.1:x": "--http-addr", "10.0.0.1:1": "loopback", "127.0.0.1:7422": "are both"},
-	"OpsAddr":  {"nowhere": "--ops-addr", "0.0.0.0:7422": "ops port", "127.0.0.1:7420": "are both"},
-	"TLSCert":  {"cert.pem": "go together", "\x00": "NUL"},
-	"TLSKey":   {"key.pem": "go together", "\x00": "NUL"},
+	"DataDir":     {"": "--data-dir: name a directory", "a\x00b": `--data-dir "a\x00b"`},
+	"DatabaseURL": {"db.example": "--database-url", "mysql://u@h/d": "want postgres://", "postgres://u@h:x/d": "--database-url", "postgres://u@h/d?pool_max_conns=0": "--database-url"},
+	"Migrate":     {true: "--migrate goes with --database-url"},
+	"GRPCAddr":    {"": `--grpc-addr ""`, "localhost": "want host:port", "127.0.0.1:70000": "0 to 65535", "127.0.0.1:-1": "0 to 65535", "127.0.0.1:": "0 to 65535", ":7420": "--tls-cert", "127.0.0.1:7421": "are both"},
+	"HTTPAddr":    {"127.0.0.1:x": "--http-addr", "10.0.0.1:1": "loopback", "127.0.0.1:7422": "are both"},
+	"OpsAddr":     {"nowhere": "--ops-addr", "0.0.0.0:7422": "ops port", "127.0.0.1:7420": "are both"},
+	"TLSCert":     {"cert.pem": "go together", "\x00": "NUL"},
+	"TLSKey":      {"key.pem": "go together", "\x00": "NUL"},
 
 	"TLSClientCA":     {"ca.pem": "needs --tls-cert", "\x00": "NUL"},
 	"AllowHosts":      {"": "--allow-host", "https://hub.example": "without scheme", "hub.example:7421": "without scheme", "a b": "--allow-host", "*": "--allow-host", "a..b": "--allow-host"},

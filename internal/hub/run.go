@@ -21,7 +21,6 @@ import (
 	"github.com/memsvc/memsvc/internal/hub/service"
 	"github.com/memsvc/memsvc/internal/hub/store"
 	"github.com/memsvc/memsvc/internal/hub/store/observed"
-	"github.com/memsvc/memsvc/internal/hub/store/sqlite"
 	"github.com/memsvc/memsvc/internal/secretscan"
 	"github.com/memsvc/memsvc/internal/telemetry"
 )
@@ -50,7 +49,8 @@ type Addrs struct {
 // Hub is a running hub.
 type Hub struct {
 	Addrs Addrs
-	// AdminTokenFile holds the first admin token, which the first start made.
+	// AdminTokenFile holds the first admin token, which the first start made; "" for a
+	// hub that shares a database.
 	AdminTokenFile string
 	Service        *service.Service
 
@@ -138,7 +138,7 @@ func Start(ctx context.Context, cfg Config, deps Deps) (_ *Hub, err error) {
 		closers = append(closers, ln.Close)
 	}
 	if backend == nil {
-		if backend, err = sqlite.Open(sqlite.Options{Dir: cfg.DataDir, Now: now(), Lost: lost}); err != nil {
+		if backend, err = openBackend(ctx, cfg, deps.Logger, now(), lost); err != nil {
 			return nil, err
 		}
 		closers = append(closers, backend.Close)
@@ -158,8 +158,12 @@ func Start(ctx context.Context, cfg Config, deps Deps) (_ *Hub, err error) {
 	h.warn()
 	h.serve(ctx, lns, files)
 	h.health.SetReady()
+	place := slog.String("data_dir", cfg.DataDir)
+	if cfg.DatabaseURL != "" {
+		place = slog.String("store", "postgres")
+	}
 	h.log.Info("listening", "grpc", h.Addrs.GRPC, "http", h.Addrs.HTTP, "ops", h.Addrs.Ops,
-		"tls", files != nil, "data_dir", cfg.DataDir, "version", buildinfo.Read().Version)
+		"tls", files != nil, place, "version", buildinfo.Read().Version)
 	return h, nil
 }
 
@@ -192,7 +196,7 @@ func (h *Hub) build(cfg Config, deps Deps, now func() time.Time, files *tlsFiles
 	h.Service = service.New(service.Config{
 		Backend: watched, Feed: h.feed, Guard: guard{secretscan.New(secretscan.Options{}), newGuardMetrics(registry)},
 		Observer: newObserver(registry, h.feed), Logger: h.log, Now: now,
-		Archive: archiver{watched, now}, MintToken: authn.Mint, Revoked: auth.Revoked, TempDir: cfg.DataDir,
+		Archive: archiver{watched, now}, MintToken: authn.Mint, Revoked: auth.Revoked, TempDir: cfg.tempDir(),
 		Limits: service.Limits{
 			Quota:     store.Quota{Files: cfg.MaxProjectFiles, Bytes: cfg.MaxProjectBytes},
 			Retention: cfg.Retention, Watchers: cfg.MaxWatchers,
@@ -224,8 +228,16 @@ func (h *Hub) build(cfg Config, deps Deps, now func() time.Time, files *tlsFiles
 }
 
 // bootstrap makes the first admin token, on the first start. The file comes first:
-// a start that dies in between finds it again and goes on with it.
+// a start that dies in between finds it again and goes on with it. Hubs that share a
+// database leave that to a person: only one of them would have the file.
 func (h *Hub) bootstrap(ctx context.Context) (string, error) {
+	if h.cfg.DatabaseURL != "" {
+		has, err := h.Service.HasTokens(ctx)
+		if err == nil && !has {
+			h.log.Warn("nobody has a token yet; make the first one with memsvc token bootstrap --database-url")
+		}
+		return "", err
+	}
 	name := filepath.Join(h.cfg.DataDir, "admin.token")
 	if has, err := h.Service.HasTokens(ctx); err != nil || has {
 		return name, err

@@ -27,6 +27,8 @@ import (
 type Options struct {
 	// SQLite uses the embedded store, on disk, instead of the one in memory.
 	SQLite bool
+	// DatabaseURL uses a PostgreSQL database, which other hubs may share, instead of either.
+	DatabaseURL string
 	// DataDir is where the hub keeps its files; "" is a new temporary directory.
 	DataDir string
 	// Quiet logs warnings only, for benchmarks.
@@ -64,7 +66,7 @@ func Start(t testing.TB, opts Options) *Hub {
 	if h.DataDir == "" {
 		h.DataDir = t.TempDir()
 	}
-	if !opts.SQLite {
+	if !opts.SQLite && opts.DatabaseURL == "" {
 		h.memory = keepOpen{inmem.New(inmem.Options{})}
 	}
 	t.Cleanup(h.Stop)
@@ -93,6 +95,7 @@ func (h *Hub) StartAgain() {
 		Logger: slog.New(slog.NewTextHandler(h.Log, &slog.HandlerOptions{Level: level})),
 		Now:    h.opts.Now, Backend: h.memory,
 	}
+	cfg.DatabaseURL, cfg.Migrate = h.opts.DatabaseURL, h.opts.DatabaseURL != ""
 	if h.opts.Config != nil {
 		h.opts.Config(&cfg)
 	}
@@ -105,11 +108,23 @@ func (h *Hub) StartAgain() {
 	}
 	h.hub = running
 	h.GRPCAddr, h.HTTPAddr, h.OpsAddr = running.Addrs.GRPC, running.Addrs.HTTP, running.Addrs.Ops
-	text, err := os.ReadFile(filepath.Join(h.DataDir, "admin.token"))
+	if h.AdminToken == "" {
+		h.AdminToken, err = adminToken(running)
+	}
 	if err != nil {
 		h.t.Fatalf("hubtest: %v", err)
 	}
-	h.AdminToken = strings.TrimSpace(string(text))
+}
+
+// adminToken returns the token that a hub's first start made. Where several share a
+// database nobody does, and each gets one of its own.
+func adminToken(h *hub.Hub) (string, error) {
+	if h.AdminTokenFile != "" {
+		text, err := os.ReadFile(h.AdminTokenFile)
+		return strings.TrimSpace(string(text)), err
+	}
+	_, text, err := h.Service.CreateToken(context.Background(), Admin(), service.NewToken{Name: "test-admin", Role: service.Admin})
+	return text, err
 }
 
 // Stop drains the hub. A stopped one stays so.

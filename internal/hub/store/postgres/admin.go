@@ -51,6 +51,14 @@ func (s *Store) Projects(ctx context.Context, team memory.Team) ([]memory.Projec
 		}, string(team))
 }
 
+// Totals counts over all projects.
+func (s *Store) Totals(ctx context.Context) (out store.Totals, err error) {
+	err = s.call(ctx, "count projects", func(ctx context.Context, c *pgxpool.Conn) error {
+		return c.QueryRow(ctx, s.sql("SELECT count(*), coalesce(sum(head), 0)::bigint FROM memsvc.projects")).Scan(&out.Projects, &out.Revisions)
+	})
+	return out, err
+}
+
 const sqlSetting = `SELECT doc, version FROM memsvc.settings WHERE scope=$1 AND name=$2`
 
 // Setting returns a document and its version.

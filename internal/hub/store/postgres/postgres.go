@@ -80,7 +80,10 @@ type Store struct {
 	works  sync.WaitGroup // lanes at work
 }
 
-var _ store.Backend = (*Store)(nil)
+var (
+	_ store.Backend = (*Store)(nil)
+	_ store.Totaler = (*Store)(nil)
+)
 
 var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
 
@@ -161,15 +164,19 @@ func (s *Store) begin(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, openPatience)
 	defer cancel()
 	pause := backoff{least: 50 * time.Millisecond, most: time.Second}
+	told := ""
 	for {
 		err := s.prepareSchema(ctx)
 		if err == nil {
 			return nil
 		}
+		if text := cause(err).Error(); passing(err) && text != told {
+			s.log.Info("waiting for the database", "error", text)
+			told = text
+		}
 		if !passing(err) || !pause.wait(ctx) {
 			return s.public(context.WithoutCancel(ctx), "open the database", err)
 		}
-		s.log.Info("waiting for the database", "error", cause(err).Error())
 	}
 }
 

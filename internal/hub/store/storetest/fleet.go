@@ -40,6 +40,11 @@ func (f *Fleet) Close() error {
 	return errors.Join(errs...)
 }
 
+// Totals is that of one of the handles, which all must have it.
+func (f *Fleet) Totals(ctx context.Context) (store.Totals, error) {
+	return f.next().(store.Totaler).Totals(ctx)
+}
+
 // Notify is that of one of the handles.
 func (f *Fleet) Notify(keys []memory.ProjectKey) (c <-chan struct{}, stop func()) {
 	return f.next().Notify(keys)

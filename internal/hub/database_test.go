@@ -1,0 +1,89 @@
+package hub_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/memsvc/memsvc/internal/hub"
+	"github.com/memsvc/memsvc/internal/hub/authn"
+	"github.com/memsvc/memsvc/internal/hubtest"
+	"github.com/memsvc/memsvc/internal/pgtest"
+)
+
+// program runs memsvc to its end.
+func program(t *testing.T, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	code = hub.Main(t.Context(), args, &out, &errOut)
+	return strings.TrimSpace(out.String()), strings.TrimSpace(errOut.String()), code
+}
+
+// TestFirstStepsOnADatabase walks through what an operator does first, and what goes
+// wrong in another order.
+func TestFirstStepsOnADatabase(t *testing.T) {
+	url := pgtest.Start(t, pgtest.Options{}).Database()
+	secret := strings.Replace(url, "://memsvc@", "://memsvc:not-told@", 1)
+	steps := []struct {
+		args   []string
+		code   int
+		stdout string
+		stderr string
+	}{
+		{[]string{"serve", "--grpc-addr", "127.0.0.1:0", "--http-addr", "127.0.0.1:0", "--ops-addr", "127.0.0.1:0"}, 2, "", "run memsvc migrate"},
+		{[]string{"token", "bootstrap"}, 2, "", "run memsvc migrate"},
+		{[]string{"migrate"}, 0, "migrated the schema from 0 to 1", ""},
+		{[]string{"migrate"}, 0, "the schema is up to date: 1", ""},
+		{[]string{"token", "bootstrap"}, 0, "msv_", ""},
+		{[]string{"token", "bootstrap"}, 1, "", "memsvc token create"},
+		{[]string{"token", "bootstrap", "--out", filepath.Join(t.TempDir(), "new")}, 1, "", "memsvc token create"},
+	}
+	for _, s := range steps {
+		stdout, stderr, code := program(t, append(s.args, "--database-url", secret)...)
+		if code != s.code || !strings.Contains(stdout, s.stdout) || !strings.Contains(stderr, s.stderr) || strings.Contains(stderr, "\n") {
+			t.Fatalf("%v: code %d, %q, %q, want %+v", s.args, code, stdout, stderr, s)
+		}
+		if strings.Contains(stdout+stderr, "not-told") {
+			t.Errorf("%v tells the password", s.args)
+		}
+		if s.stdout == "msv_" && !authn.WellFormed(stdout) {
+			t.Errorf("%v printed no token and nothing else", s.args)
+		}
+	}
+	for _, bad := range []string{"mysql://u:not-told@h/d", "postgres://u:not-told@h:x/d", "postgres://u:not%told@h/d"} {
+		_, stderr, code := program(t, "migrate", "--database-url", bad)
+		if code != 2 || strings.Contains(stderr, "told@") || strings.Contains(stderr, "not-told") {
+			t.Errorf("a URL that cannot work: code %d, %q", code, stderr)
+		}
+	}
+	if _, stderr, code := program(t, "serve", "--migrate"); code != 2 || !strings.Contains(stderr, "--database-url") {
+		t.Errorf("--migrate alone: code %d, %q", code, stderr)
+	}
+}
+
+// TestBootstrapMayBeRepeated finds the file of a step that died before it was through.
+func TestBootstrapMayBeRepeated(t *testing.T) {
+	url := pgtest.Start(t, pgtest.Options{}).Database()
+	if _, stderr, code := program(t, "migrate", "--database-url", url); code != 0 {
+		t.Fatal(stderr)
+	}
+	file := filepath.Join(t.TempDir(), "admin.token")
+	text, _, _, err := authn.Mint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(text+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, stderr, code := program(t, "token", "bootstrap", "--database-url", url, "--out", file); code != 0 {
+			t.Fatalf("code %d: %s", code, stderr)
+		}
+	}
+	h := hubtest.Start(t, hubtest.Options{DatabaseURL: url})
+	if stdout, stderr, code := program(t, "team", "list", "--hub", h.GRPCAddr, "--token-file", file); code != 0 {
+		t.Errorf("the token of the file: code %d, %s%s", code, stdout, stderr)
+	}
+}
