@@ -143,7 +143,7 @@ func (a archiver) Export(ctx context.Context, team memory.Team, project memory.P
 	return archive.Export(ctx, a.backend, w, archive.Scope{Team: team, Project: project, Tokens: tokens}, nil)
 }
 
-func (a archiver) Import(ctx context.Context, r io.ReadSeeker) (projects, commits int64, err error) {
-	n, err := archive.Import(ctx, a.backend, r, archive.ImportOptions{Epoch: memory.Epoch(uuid.NewString()), Now: a.now()})
+func (a archiver) Import(ctx context.Context, r io.ReadSeeker, judge service.ArchiveJudge) (projects, commits int64, err error) {
+	n, err := archive.Import(ctx, a.backend, r, archive.ImportOptions{Epoch: memory.Epoch(uuid.NewString()), Now: a.now(), Judge: judge})
 	return int64(n.Projects), n.Commits, err
 }

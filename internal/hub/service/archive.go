@@ -20,7 +20,8 @@ type Archiver interface {
 	Export(ctx context.Context, team memory.Team, project memory.Project, tokens bool, w io.Writer) error
 	// Import takes an archive in and mints an epoch; what is there already is
 	// compared and skipped. commits counts all of the archive.
-	Import(ctx context.Context, r io.ReadSeeker) (projects, commits int64, err error)
+	// judge decides about the texts beside the memories.
+	Import(ctx context.Context, r io.ReadSeeker, judge ArchiveJudge) (projects, commits int64, err error)
 }
 
 // Imported counts what an import did.
@@ -104,13 +105,15 @@ func (s *Service) Import(ctx context.Context, c Call, r io.Reader) (_ Imported, 
 	}
 	var res Imported
 	var total int64
-	res.Projects, total, err = s.Archive.Import(ctx, f)
+	res.Projects, total, err = s.Archive.Import(ctx, f, archiveJudge{s})
 	if now, eerr := s.Backend.Epoch(context.WithoutCancel(ctx)); eerr != nil || now != epoch {
 		// Something was written, even if not all.
 		s.settings.clear()
 		s.Feed.Fail(func(memory.ProjectKey) bool { return true }, &memory.Error{
 			Reason: memory.ReasonEpochChanged, Message: "histories were imported into the hub; compare everything",
 		})
+		// Contents came in as they were elsewhere; the rules of this hub judge them.
+		err = errors.Join(err, s.rejudge(context.WithoutCancel(ctx)))
 	}
 	if err != nil {
 		return res, err

@@ -20,6 +20,8 @@ type ImportOptions struct {
 	Now time.Time
 	// Progress, if set, is told how far it has come.
 	Progress Progress
+	// Judge, if set, decides about texts other than contents of memories.
+	Judge Judge
 }
 
 // Import adds what the archive holds to b and mints a new epoch, so that clients
@@ -37,7 +39,8 @@ func Import(ctx context.Context, b store.Backend, r io.Reader, opts ImportOption
 	}
 	if s, ok := r.(io.Seeker); ok {
 		if start, err := s.Seek(0, io.SeekCurrent); err == nil {
-			if err := Verify(ctx, r); err != nil {
+			// The judge's refusals come here too, before anything is written.
+			if err := each(ctx, r, judged(opts.Judge, func(context.Context, frame) error { return nil })); err != nil {
 				return Count{}, err
 			}
 			if _, err := s.Seek(start, io.SeekStart); err != nil {
@@ -46,7 +49,7 @@ func Import(ctx context.Context, b store.Backend, r io.Reader, opts ImportOption
 		}
 	}
 	x := importer{b: b, opts: opts}
-	if err := each(ctx, r, x.frame); err != nil {
+	if err := each(ctx, r, judged(opts.Judge, x.frame)); err != nil {
 		return x.count, err
 	}
 	return x.count, b.NewEpoch(ctx, opts.Epoch, opts.Now)
