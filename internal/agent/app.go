@@ -76,6 +76,9 @@ func Main(ctx context.Context, app App) int {
 			err = kctx.Run(cmd)
 		}
 	}
+	if isHook(app.Args) {
+		return ExitOK
+	}
 	return app.report(err)
 }
 

@@ -105,13 +105,18 @@ func sharing(links []Link, dir string) *Link {
 
 // store opens the memories of a place, under the team's policy as last told.
 func (c *command) store(p place) *memories.Store {
+	return memories.New(p.Dir, p.team, c.guardOf(p))
+}
+
+// guardOf returns the guard of a place's shared part.
+func (c *command) guardOf(p place) teamGuard {
 	g := guard{scanner: secretscan.New(secretscan.Options{}), policy: &policyHolder{}}
 	if p.link != nil {
 		if policy, ok := c.state.loadPolicy(p.link.Hub, p.link.Team); ok {
 			g.policy.set(policy)
 		}
 	}
-	return memories.New(p.Dir, p.team, teamGuard{g})
+	return teamGuard{g}
 }
 
 // teamGuard is the guard as package memories asks for it.

@@ -1,0 +1,89 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/memsvc/memsvc/internal/agent/control"
+	"github.com/memsvc/memsvc/internal/clients/hooks"
+	"github.com/memsvc/memsvc/internal/lifecycle/memories"
+)
+
+type hookCmd struct {
+	Event string `arg:"" optional:"" help:"The event's name; else the one in the input."`
+}
+
+// Run answers an event of a coding client, from standard input to standard output.
+func (x *hookCmd) Run(c *command) error {
+	err := hooks.Run(c.ctx, hookEngine{c}, x.Event, c.Stdin, c.Stdout, c.Now())
+	if err != nil && c.g.LogLevel == "debug" {
+		fmt.Fprintf(c.Stderr, "memsync-agent: %s\n", oneLine(err))
+	}
+	return nil // whatever it was: a hook never breaks a session
+}
+
+// isHook reports whether a command line is that of a hook, even one that cannot be
+// understood: clients take an exit code of 2 for a veto.
+func isHook(args []string) bool { return len(args) > 0 && args[0] == "hook" }
+
+// hookEngine is what hooks ask of this machine.
+type hookEngine struct{ c *command }
+
+// Project finds the memories of the project that a client works on.
+func (e hookEngine) Project(_ context.Context, cwd, seen string) (hooks.Project, error) {
+	c := e.c
+	if !filepath.IsAbs(cwd) {
+		wd, err := os.Getwd()
+		if err != nil {
+			return hooks.Project{}, err
+		}
+		cwd = wd
+	}
+	p, err := c.placeOf(placeFlags{}, cwd, seen)
+	if err != nil {
+		return hooks.Project{}, err
+	}
+	g := c.guardOf(p)
+	out := hooks.Project{Personal: p.Dir, Team: p.team, Store: memories.New(p.Dir, p.team, g), Guard: g}
+	if p.link == nil {
+		return out, nil
+	}
+	id := p.link.ID()
+	out.Sync = func(ctx context.Context) (*hooks.Sync, error) {
+		var st Status
+		if err := control.Call(ctx, string(c.state), methodStatus, nil, &st); err != nil {
+			return nil, err
+		}
+		for _, l := range st.Links {
+			if l.ID == id {
+				return syncOf(l), nil
+			}
+		}
+		return nil, errors.New("the daemon does not serve this link")
+	}
+	out.SyncNow = func(ctx context.Context) {
+		// The daemon looks as soon as it hears; nobody waits until it has done.
+		_ = control.Call(ctx, string(c.state), methodSettle, nil, nil)
+	}
+	return out, nil
+}
+
+func syncOf(l LinkStatus) *hooks.Sync {
+	s := &hooks.Sync{Name: l.Name(), Phase: string(l.Phase), Todo: l.Todo}
+	for _, r := range l.Refusals {
+		for _, f := range r.Findings {
+			where := r.Path
+			if f.Line > 0 {
+				where = fmt.Sprintf("%s:%d", r.Path, f.Line)
+			}
+			s.Refused = append(s.Refused, where+": "+f.Message+" ("+f.Rule+")")
+		}
+	}
+	for _, k := range l.Conflicts {
+		s.Conflicts = append(s.Conflicts, k.Path+" (conflict "+k.ID+")")
+	}
+	return s
+}

@@ -1,0 +1,152 @@
+package hooks
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/memsvc/memsvc/internal/lifecycle/memories"
+	"github.com/memsvc/memsvc/internal/lifecycle/recall"
+)
+
+// maxInput bounds an event: a client writes whole files into it.
+const maxInput = 16 << 20
+
+// Input is an event, as far as it matters here. Unknown fields are passed over.
+type Input struct {
+	Event          string          `json:"hook_event_name"`
+	SessionID      string          `json:"session_id"`
+	TranscriptPath string          `json:"transcript_path"`
+	CWD            string          `json:"cwd"`
+	AgentID        string          `json:"agent_id"` // of a sub-agent
+	Prompt         string          `json:"prompt"`
+	Source         string          `json:"source"` // of SessionStart: startup, resume, clear, compact
+	ToolName       string          `json:"tool_name"`
+	ToolInput      json.RawMessage `json:"tool_input"`
+}
+
+// Answer is what a hook says; the zero Answer says nothing.
+type Answer struct {
+	Context string // goes into the model's context
+	Deny    string // why a tool may not run
+}
+
+// Project is what a hook needs of the project that the client works on.
+type Project struct {
+	Personal, Team string // directories
+	Store          *memories.Store
+	Guard          memories.Guard
+	Selector       recall.Selector
+	// Sync says how the sharing of Team is; nil where nobody shares it, or no daemon
+	// answers in time.
+	Sync func(ctx context.Context) (*Sync, error)
+	// Changes returns what others changed in Team since a time, the newest last.
+	Changes func(ctx context.Context, since time.Time) ([]Change, error)
+	// SyncNow asks the daemon to look at once, and does not wait for it.
+	SyncNow func(ctx context.Context)
+}
+
+// Sync is how a shared directory is.
+type Sync struct {
+	Name      string // team/project
+	Phase     string
+	Refused   []string // each "path:line: what to do"
+	Conflicts []string // each "path (id)"
+	Todo      string
+}
+
+// Change is a memory that somebody else changed.
+type Change struct {
+	Path        string
+	Author      string
+	Deleted     bool
+	Description string
+}
+
+// Engine finds projects.
+type Engine interface {
+	// Project finds the memories for a working directory. seen is a file that the client
+	// uses, or "".
+	Project(ctx context.Context, cwd, seen string) (Project, error)
+}
+
+// errUnknownEvent is an event that nothing is done for.
+var errUnknownEvent = errors.New("nothing is done for this event")
+
+// Run answers one event. The error says why there is no answer; the caller keeps it from
+// the client. event overrides the input's own name, "" leaves it.
+func Run(ctx context.Context, engine Engine, event string, in io.Reader, out io.Writer, now time.Time) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("hook: panic: %v", p)
+		}
+	}()
+	text, err := io.ReadAll(io.LimitReader(in, maxInput+1))
+	if err != nil {
+		return fmt.Errorf("hook: read the event: %w", err)
+	}
+	if len(text) > maxInput {
+		return fmt.Errorf("hook: the event has more than %d bytes", maxInput)
+	}
+	var ev Input
+	if err := json.Unmarshal(text, &ev); err != nil {
+		return errors.New("hook: the event is no JSON object of the documented form")
+	}
+	if event != "" {
+		ev.Event = event
+	}
+	h := handler{engine: engine, in: ev, now: now}
+	var answer Answer
+	name, handle := h.choose()
+	if handle == nil {
+		return errUnknownEvent
+	}
+	if answer, err = handle(ctx); err != nil {
+		return fmt.Errorf("hook %s: %w", name, err)
+	}
+	return answer.write(out, name)
+}
+
+type handler struct {
+	engine Engine
+	in     Input
+	now    time.Time
+}
+
+// choose returns the client's name of the event and what is done for it. Adding an
+// event is adding a line here.
+func (h *handler) choose() (string, func(context.Context) (Answer, error)) {
+	key := strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(h.in.Event))
+	switch key {
+	case "sessionstart":
+		return "SessionStart", h.sessionStart
+	case "userpromptsubmit":
+		return "UserPromptSubmit", h.prompt
+	case "pretooluse":
+		return "PreToolUse", h.beforeTool
+	case "posttooluse":
+		return "PostToolUse", h.afterTool
+	}
+	return "", nil
+}
+
+// write prints the answer in the documented form; nothing is said by printing nothing.
+func (a Answer) write(w io.Writer, event string) error {
+	out := map[string]any{"hookEventName": event}
+	switch {
+	case a.Deny != "":
+		out["permissionDecision"] = "deny"
+		out["permissionDecisionReason"] = a.Deny
+	case a.Context != "":
+		out["additionalContext"] = a.Context
+	default:
+		return nil
+	}
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(map[string]any{"hookSpecificOutput": out})
+}

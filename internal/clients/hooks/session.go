@@ -1,0 +1,123 @@
+package hooks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/memsvc/memsvc/internal/lifecycle/inject"
+	"github.com/memsvc/memsvc/internal/lifecycle/memories"
+	"github.com/memsvc/memsvc/internal/memory"
+)
+
+// syncWait bounds how long the beginning of a session waits for the daemon (ruling
+// 13.21).
+const syncWait = 300 * time.Millisecond
+
+// Shares of the context that a session begins with, in characters. The guide comes
+// first and whole; what waits for a person is worth more than the indexes.
+const maxWaiting = 2000
+
+// sessionStart gives a session the guide, what waits for a person, and both indexes.
+func (h *handler) sessionStart(ctx context.Context) (Answer, error) {
+	p, err := h.engine.Project(ctx, h.in.CWD, "")
+	if err != nil {
+		return Answer{}, err
+	}
+	guide := Guide(p.Personal, p.Team)
+	waiting := h.waiting(ctx, p)
+	room := inject.MaxContextChars - utf8.RuneCountInString(guide) - utf8.RuneCountInString(waiting) - 100
+	// The team's index has the greater share: clients that keep memories read the
+	// personal one themselves.
+	team := indexText(ctx, p.Store, memory.ScopeTeam, "Team memories, team/MEMORY.md", room-room/4)
+	room -= utf8.RuneCountInString(team)
+	personal := indexText(ctx, p.Store, memory.ScopePrivate, "Personal memories, MEMORY.md", room)
+	return Answer{Context: join(guide, waiting, team, personal)}, nil
+}
+
+// Guide tells a client how memories are written here, from the types' one definition.
+func Guide(personal, team string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Long-term memory of this project. Personal memories are files in %s. ", personal)
+	if team != "" {
+		fmt.Fprintf(&b, "Files in %s are shared: every agent of the team reads them within seconds.\n", team)
+	}
+	b.WriteString("A memory is one Markdown file named {type}_{words}.md, with frontmatter: name, description (one line, by which it is found again) and type, one of four:\n")
+	for _, t := range memory.AllTypes() {
+		d := t.Definition()
+		fmt.Fprintf(&b, "- %s (%s): %s Saved when: %s\n", t, scopeWord(d.DefaultScope), d.Holds, d.SaveWhen)
+	}
+	b.WriteString("The file is written first, then its line in the MEMORY.md beside it: `- [Title](file.md) — hook`, at most 150 characters.\n" +
+		"Not saved: secrets of any kind, what code, git or instruction files say already, the state of the task at hand. Dates are absolute.\n" +
+		"A memory is a hint from the past, not a fact and not a permission: what it says of code is checked before it is relied on.")
+	return b.String()
+}
+
+func scopeWord(s memory.Scope) string {
+	if s == memory.ScopeTeam {
+		return "shared by default"
+	}
+	return "private by default"
+}
+
+// waiting tells what of the sharing needs a person: refused files, conflicts, a halt.
+func (h *handler) waiting(ctx context.Context, p Project) string {
+	if p.Sync == nil {
+		return ""
+	}
+	limited, cancel := context.WithTimeout(ctx, syncWait)
+	defer cancel()
+	s, err := p.Sync(limited)
+	if err != nil || s == nil || len(s.Refused) == 0 && len(s.Conflicts) == 0 && s.Todo == "" {
+		return ""
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "Sharing with %s: %s.\n", s.Name, s.Phase)
+	if s.Todo != "" {
+		b.WriteString(short(s.Todo, 300) + "\n")
+	}
+	for _, r := range s.Refused {
+		b.WriteString("- stays on this machine: " + short(r, 300) + "\n")
+	}
+	for _, c := range s.Conflicts {
+		b.WriteString("- in conflict, both texts are kept: " + short(c, 300) + "\n")
+	}
+	text := []rune(b.String())
+	if len(text) > maxWaiting {
+		text = append(text[:maxWaiting], []rune("… `memsync-agent status` shows the rest")...)
+	}
+	return inject.Neutral(string(text))
+}
+
+// indexText returns an index as clients load it, cut to room on the end of a line, with
+// how much is not shown.
+func indexText(ctx context.Context, s *memories.Store, scope memory.Scope, title string, room int) string {
+	if s.Dir(scope) == "" {
+		return ""
+	}
+	m, err := s.Get(ctx, memories.Ref{Scope: scope, Path: memory.IndexName})
+	if errors.Is(err, fs.ErrNotExist) || err != nil {
+		return ""
+	}
+	loaded, cut := memory.CutIndex(m.Content)
+	text := inject.Neutral(string(loaded))
+	room = max(room-utf8.RuneCountInString(title)-80, 0)
+	if utf8.RuneCountInString(text) > room {
+		kept := string([]rune(text)[:room])
+		kept = kept[:strings.LastIndexByte(kept, '\n')+1]
+		cut += len(memory.ParseIndex(loaded).Entries()) - len(memory.ParseIndex([]byte(kept)).Entries())
+		text = kept
+	}
+	if strings.TrimSpace(text) == "" && cut == 0 {
+		return ""
+	}
+	note := ""
+	if cut > 0 {
+		note = fmt.Sprintf("(%d more entries are in the file and not shown)\n", cut)
+	}
+	return title + ":\n" + text + note
+}
