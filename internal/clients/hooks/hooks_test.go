@@ -126,11 +126,11 @@ func (e *engine) fire(event string, input map[string]any) (context, deny string)
 	return answer.Out.Context, answer.Out.Deny
 }
 
-const testing_ = "---\nname: Testing\ndescription: unit tests run against a real database\ntype: feedback\n---\n\nNever a mock.\n"
+const howWeTest = "---\nname: Testing\ndescription: unit tests run against a real database\ntype: feedback\n---\n\nNever a mock.\n"
 
 func TestPromptGetsItsMemories(t *testing.T) {
 	e := newEngine(t)
-	e.write("feedback_testing.md", testing_)
+	e.write("feedback_testing.md", howWeTest)
 	e.write("team/project_freeze.md", "---\nname: Release freeze\ndescription: no merges until the audit is over\ntype: project\n---\n\nUntil 2026-03-09.\n")
 	got, _ := e.fire("UserPromptSubmit", map[string]any{"prompt": "帮我写单元测试"})
 	if !strings.Contains(got, "Never a mock.") || !strings.Contains(got, `ref="feedback_testing.md"`) || strings.Contains(got, "freeze") {
