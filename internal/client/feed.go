@@ -152,6 +152,7 @@ func (f *Feed) Run(ctx context.Context) error {
 			}
 			break
 		}
+		used := f.c.token.fingerprint() // no newer than the credential of the stream
 		heard, err := f.stream(ctx, req, changed)
 		if ctx.Err() != nil {
 			break
@@ -176,7 +177,7 @@ func (f *Feed) Run(ctx context.Context) error {
 			wait(ctx, changed, d)
 			continue
 		}
-		f.waitForCause(ctx)
+		f.waitForCause(ctx, used)
 	}
 	f.mu.Lock()
 	f.up = false
@@ -206,9 +207,13 @@ func wait(ctx context.Context, woken <-chan struct{}, d time.Duration) bool {
 const tokenPoll = 2 * time.Second
 
 // waitForCause waits until what was refused for good may be accepted: another token,
-// another set of projects, a Kick, or the slow probe.
-func (f *Feed) waitForCause(ctx context.Context) {
-	token := f.c.token.fingerprint()
+// another set of projects, a Kick, or the slow probe. used is the token that was
+// refused: one that rotates was replaced long before the stream under it ended.
+func (f *Feed) waitForCause(ctx context.Context, used fileState) {
+	if f.c.token.fingerprint() != used {
+		sleep(ctx, f.c.opts.MinBackoff)
+		return
+	}
 	_, changed := f.request()
 	until := time.NewTimer(f.c.opts.Reprobe)
 	defer until.Stop()
@@ -223,7 +228,7 @@ func (f *Feed) waitForCause(ctx context.Context) {
 		case <-until.C:
 			return
 		case <-look.C:
-			if f.c.token.fingerprint() != token {
+			if f.c.token.fingerprint() != used {
 				return
 			}
 		}
