@@ -151,6 +151,7 @@ var restricted = map[string][]string{
 	"github.com/fsnotify/fsnotify":           {"agent/watcher"},
 	"github.com/grpc-ecosystem/grpc-gateway": {"hub/rest", "api/..."},
 	"github.com/coreos/go-oidc":              {"hub/authn"},
+	"github.com/go-jose/go-jose":             {"hub/authn/..."},
 	"github.com/modelcontextprotocol":        {"clients/mcp"},
 	"github.com/anthropics/anthropic-sdk-go": {"lifecycle/model/anthropic"},
 	"github.com/openai/openai-go":            {"lifecycle/model/openai"},

@@ -4,16 +4,32 @@ import (
 	"context"
 	"crypto/subtle"
 	"errors"
+	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/memsvc/memsvc/internal/memory"
 )
 
-// Identity is who a credential stands for, as the directory of tokens keeps it.
+// Kind says what kind of credential an identity comes from.
+type Kind uint8
+
+// The kinds of credential.
+const (
+	Token       Kind = iota // a bearer token of this hub
+	OIDC                    // a JWT of an issuer that the hub believes
+	Certificate             // a client certificate
+)
+
+// Identity is who a credential stands for: as the directory of tokens keeps it, or as
+// the Trust says.
 type Identity struct {
-	ID      string
+	Kind    Kind
+	ID      string // bounds the rate; of a token: what it is revoked by
 	Name    string
 	Hash    string
 	Team    memory.Team    // "" reaches the whole hub
@@ -21,6 +37,21 @@ type Identity struct {
 	Role    string
 	Expire  time.Time // zero = never
 	Revoked bool
+
+	said   claims // of a credential of others
+	issuer string // of a JWT
+}
+
+// Principal returns the name under which the credential acts and is on record:
+// token:NAME, oidc:ISSUER:SUBJECT or cert:NAME.
+func (id Identity) Principal() string {
+	switch id.Kind {
+	case OIDC:
+		return "oidc:" + id.Name
+	case Certificate:
+		return "cert:" + id.Name
+	}
+	return "token:" + id.Name
 }
 
 // Directory finds tokens by their hash. An unknown one is an ErrNotFound.
@@ -45,17 +76,28 @@ type Options struct {
 	// a negative rate is no bound.
 	RatePerSecond float64
 	Burst         int
+	// Logger hears of issuers that cannot be asked; nil: nobody does.
+	Logger *slog.Logger
+	// Registerer gets the metrics of credentials of others; nil: nobody does.
+	Registerer prometheus.Registerer
 }
 
-// Authenticator checks bearer tokens. It is safe for concurrent use.
+// Authenticator checks bearer tokens, JWTs and client certificates. It is safe for
+// concurrent use. End it with Close if it was ever Trusted.
 type Authenticator struct {
 	dir   Directory
 	opts  Options
 	rates *rates
 
+	others  atomic.Pointer[others] // nil: tokens only
+	metrics *otherMetrics
+	life    context.Context //nolint:containedctx // of the fetching of keys; ended by Close
+	end     func()
+	works   sync.WaitGroup
+
 	mu    sync.Mutex // guards what follows
 	cache map[string]cached
-	holds map[string]*hold // credentials of open streams by token id
+	holds map[string]*hold // credentials of open streams by holdKey
 }
 
 type cached struct {
@@ -75,8 +117,13 @@ func New(dir Directory, opts Options) *Authenticator {
 	if opts.RatePerSecond == 0 {
 		opts.RatePerSecond, opts.Burst = 500, 1000
 	}
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	life, end := context.WithCancel(context.Background())
 	return &Authenticator{
 		dir: dir, opts: opts, rates: newRates(opts.RatePerSecond, opts.Burst),
+		metrics: newOtherMetrics(opts.Registerer), life: life, end: end,
 		cache: map[string]cached{}, holds: map[string]*hold{},
 	}
 }
@@ -91,13 +138,30 @@ func unauthenticated() error {
 }
 
 // Authenticate returns who the value of an authorization header stands for. The
-// error is an ErrUnauthenticated, or the directory's trouble.
+// error is an ErrUnauthenticated; of a JWT also an ErrUnavailable when its issuer's keys
+// are not at hand, and an ErrPermissionDenied, with the identity beside it, when no
+// rule gives it a role; or the directory's trouble.
 func (a *Authenticator) Authenticate(ctx context.Context, header string) (Identity, error) {
 	scheme, text, ok := strings.Cut(header, " ")
-	if !ok || !strings.EqualFold(scheme, "bearer") || !WellFormed(text) {
+	if !ok || !strings.EqualFold(scheme, "bearer") {
 		return Identity{}, unauthenticated()
 	}
+	if !WellFormed(text) {
+		if strings.HasPrefix(text, Prefix) {
+			return Identity{}, unauthenticated()
+		}
+		return a.jwt(ctx, text)
+	}
 	return a.byHash(ctx, Hash(text))
+}
+
+// recheck looks at the credential of an identity again.
+func (a *Authenticator) recheck(ctx context.Context, id Identity) error {
+	if id.Kind != Token {
+		return a.stillHolds(id)
+	}
+	_, err := a.byHash(ctx, id.Hash)
+	return err
 }
 
 func (a *Authenticator) byHash(ctx context.Context, hash string) (Identity, error) {

@@ -27,17 +27,26 @@ func (h *hold) endLocked() {
 	}
 }
 
+// holdKey tells credentials apart: each JWT has its own expiry.
+func (id Identity) holdKey() string {
+	if id.Kind == Token {
+		return id.ID
+	}
+	return id.Hash
+}
+
 // Hold returns a context that ends, with an ErrUnauthenticated as its cause, when
 // the identity's credential stops holding: at once on a revocation here, within
 // seconds on one elsewhere, and at its expiry. stop gives it back and must be called.
 func (a *Authenticator) Hold(ctx context.Context, id Identity) (held context.Context, stop func()) {
 	held, cancel := context.WithCancelCause(ctx)
 	a.mu.Lock()
-	h, ok := a.holds[id.ID]
+	key := id.holdKey()
+	h, ok := a.holds[key]
 	if !ok || h.over {
 		watching, stopWatching := context.WithCancel(context.Background())
 		h = &hold{streams: map[int]context.CancelCauseFunc{}, cancel: stopWatching, done: make(chan struct{})}
-		a.holds[id.ID] = h
+		a.holds[key] = h
 		go a.watch(watching, h, id)
 	}
 	n := h.next
@@ -45,7 +54,7 @@ func (a *Authenticator) Hold(ctx context.Context, id Identity) (held context.Con
 	h.streams[n] = cancel
 	a.mu.Unlock()
 	// A revocation between the authentication and here reached an older hold, or none.
-	if _, err := a.byHash(ctx, id.Hash); errors.Is(err, memory.ErrUnauthenticated) {
+	if err := a.recheck(ctx, id); errors.Is(err, memory.ErrUnauthenticated) {
 		cancel(unauthenticated())
 	}
 	return held, func() {
@@ -53,8 +62,8 @@ func (a *Authenticator) Hold(ctx context.Context, id Identity) (held context.Con
 		a.mu.Lock()
 		delete(h.streams, n)
 		last := len(h.streams) == 0
-		if last && a.holds[id.ID] == h {
-			delete(a.holds, id.ID)
+		if last && a.holds[key] == h {
+			delete(a.holds, key)
 		}
 		a.mu.Unlock()
 		if last {
@@ -76,7 +85,7 @@ func (a *Authenticator) watch(ctx context.Context, h *hold, id Identity) {
 		case <-tick.C:
 		}
 		// The directory's trouble ends no stream.
-		if _, err := a.byHash(ctx, id.Hash); errors.Is(err, memory.ErrUnauthenticated) {
+		if err := a.recheck(ctx, id); errors.Is(err, memory.ErrUnauthenticated) {
 			a.mu.Lock()
 			h.endLocked()
 			a.mu.Unlock()
