@@ -16,6 +16,8 @@ type Config struct {
 	AllowHosts  []string `name:"allow-host" help:"Names by which REST and ops may be called, beside addresses and, on loopback, localhost; without any, a port beyond loopback may be called by every name." placeholder:"NAME"`
 	Insecure    bool     `help:"Listen beyond loopback without TLS, because something else protects the connection; lets the ops port, which never has TLS, listen there too."`
 
+	IdentityFile string `help:"Whose JWTs (OIDC) and client certificates count, and for what, in YAML; taken in anew when it changes." placeholder:"FILE"`
+
 	LogFormat string `help:"text or json." default:"text" enum:"text,json"`
 	LogLevel  string `help:"debug, info, warn or error." default:"info" enum:"debug,info,warn,error"`
 

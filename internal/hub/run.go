@@ -34,6 +34,8 @@ type Deps struct {
 	Backend store.Backend
 	// AuthRecheck is how often open streams' tokens are looked at again; 0 is the default.
 	AuthRecheck time.Duration
+	// IdentityCheck is how often the identity file is looked at again; 0 is the default.
+	IdentityCheck time.Duration
 	// Bookmarks is how long a watched project may be quiet; 0 is the default.
 	Bookmarks time.Duration
 	// LoginWithin is how long a connection to the gRPC API may be without a
@@ -54,18 +56,21 @@ type Hub struct {
 	AdminTokenFile string
 	Service        *service.Service
 
-	cfg         Config
-	log         *slog.Logger
-	backend     store.Backend
-	feed        *changefeed.Feed
-	rpc         *rpc.Server
-	http        *http.Server
-	front       *rest.Front
-	conns       *connMetrics
-	health      *telemetry.Health
-	opsOptions  telemetry.OpsOptions
-	loginWithin time.Duration
-	failed      chan error // what a server ended with before its time
+	cfg           Config
+	log           *slog.Logger
+	backend       store.Backend
+	feed          *changefeed.Feed
+	auth          *authn.Authenticator
+	identity      *identityFile // nil: tokens only
+	identityCheck time.Duration
+	rpc           *rpc.Server
+	http          *http.Server
+	front         *rest.Front
+	conns         *connMetrics
+	health        *telemetry.Health
+	opsOptions    telemetry.OpsOptions
+	loginWithin   time.Duration
+	failed        chan error // what a server ended with before its time
 
 	background func()         // ends the service's background work
 	opsEnd     func()         // ends the ops port
@@ -109,6 +114,11 @@ func Start(ctx context.Context, cfg Config, deps Deps) (_ *Hub, err error) {
 			return nil, &ConfigError{Err: err}
 		}
 	}
+	if cfg.IdentityFile != "" {
+		if _, err := readTrust(cfg.IdentityFile, cfg.TLSClientCA != ""); err != nil {
+			return nil, &ConfigError{Err: err}
+		}
+	}
 	failed := make(chan error, 4)
 	lost := func(err error) { // the store's files are no longer its own
 		deps.Logger.Error("data files replaced under the running hub; it stops", "error", err.Error())
@@ -148,6 +158,7 @@ func Start(ctx context.Context, cfg Config, deps Deps) (_ *Hub, err error) {
 		loginWithin: deps.LoginWithin,
 		Addrs:       Addrs{GRPC: lns[0].Addr().String(), HTTP: lns[1].Addr().String(), Ops: lns[2].Addr().String()},
 	}
+	closers = append(closers, h.endAuth)
 	if err := h.build(cfg, deps, now, files, lns[1].Addr()); err != nil {
 		return nil, err
 	}
@@ -165,6 +176,14 @@ func Start(ctx context.Context, cfg Config, deps Deps) (_ *Hub, err error) {
 	h.log.Info("listening", "grpc", h.Addrs.GRPC, "http", h.Addrs.HTTP, "ops", h.Addrs.Ops,
 		"tls", files != nil, place, "version", buildinfo.Read().Version)
 	return h, nil
+}
+
+// endAuth ends the fetching of issuers' keys.
+func (h *Hub) endAuth() error {
+	if h.auth != nil {
+		h.auth.Close()
+	}
+	return nil
 }
 
 // warn tells in the log what works and lessens the protection.
@@ -188,7 +207,16 @@ func (h *Hub) build(cfg Config, deps Deps, now func() time.Time, files *tlsFiles
 	registry := telemetry.NewRegistry("memsvc", buildinfo.Read())
 	auth := authn.New(tokenDirectory{h.backend}, authn.Options{
 		Now: now, RecheckEvery: deps.AuthRecheck, RatePerSecond: cfg.callRate(), Burst: cfg.RateBurst,
+		Logger: h.log, Registerer: registry,
 	})
+	h.auth = auth
+	if cfg.IdentityFile != "" {
+		h.identity = &identityFile{name: cfg.IdentityFile, clientCA: cfg.TLSClientCA != "", auth: auth, log: h.log}
+		if err := h.identity.load(); err != nil {
+			return &ConfigError{Err: err}
+		}
+		h.identityCheck = cmp.Or(deps.IdentityCheck, identityCheckEvery)
+	}
 	// Durations are the machine's, whatever clock the hub is given.
 	teams := newTeamLabel()
 	watched := observed.New(h.backend, observed.Options{Registerer: registry, Logger: h.log, TeamLabel: teams})
@@ -215,6 +243,7 @@ func (h *Hub) build(cfg Config, deps Deps, now func() time.Time, files *tlsFiles
 	}
 	h.front, err = rest.New(rest.Options{
 		Dial: h.rpc.DialLocal, Logger: h.log, Registerer: registry, MayName: telemetry.HostRule(web, cfg.AllowHosts),
+		CertKey: rpc.ClientCertKey,
 	})
 	if err != nil {
 		return err
@@ -272,6 +301,9 @@ func (h *Hub) serve(ctx context.Context, lns [3]net.Listener, files *tlsFiles) {
 	h.opsEnd = opsEnd
 	api := connBounds{most: h.cfg.MaxConnections, perPeer: h.cfg.MaxPerPeer, login: cmp.Or(h.loginWithin, loginWithin)}
 	h.works.Go(func() { h.Service.Run(work) })
+	if h.identity != nil {
+		h.works.Go(func() { h.identity.follow(work, h.identityCheck) })
+	}
 	h.ops.Go(func() {
 		h.report(telemetry.ServeOps(opsCtx, h.conns.bound(lns[2], "ops", connBounds{most: maxOpsConnections, perPeer: maxOpsPerPeer}), h.opsOptions))
 	})
@@ -344,7 +376,7 @@ func (h *Hub) close() error {
 	}
 	h.background()
 	h.works.Wait()
-	err := h.backend.Close()
+	err := errors.Join(h.endAuth(), h.backend.Close())
 	h.opsEnd()
 	h.ops.Wait()
 	return err

@@ -44,6 +44,9 @@ type Options struct {
 	Registerer prometheus.Registerer
 	// MayName decides whether a request may name the host; nil lets every name pass.
 	MayName func(host string) bool
+	// CertKey is the metadata that carries a verified client certificate, in DER, to
+	// the gRPC server. Callers cannot set it.
+	CertKey string
 }
 
 // Front is the REST face. Close it when its server has ended.
@@ -53,6 +56,7 @@ type Front struct {
 	gateway  *runtime.ServeMux
 	document []byte
 	log      *slog.Logger
+	certKey  string
 	requests *prometheus.CounterVec
 	// parameters are those of the gateway's resources; see routeParameters.
 	parameters map[string][]string
@@ -82,7 +86,7 @@ func New(o Options) (*Front, error) {
 		return nil, fmt.Errorf("REST: connection to the gRPC server: %w", err)
 	}
 	f := &Front{
-		conn: conn, api: memsvcv1.NewMemoryServiceClient(conn), document: openapi.Document(), log: o.Logger,
+		conn: conn, api: memsvcv1.NewMemoryServiceClient(conn), document: openapi.Document(), log: o.Logger, certKey: o.CertKey,
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "memsvc_rest_requests_total", Help: "REST requests finished, by HTTP method and status.",
 		}, []string{"method", "status"}),
@@ -99,6 +103,7 @@ func New(o Options) (*Front, error) {
 		runtime.WithUnescapingMode(runtime.UnescapingModeAllCharacters),
 		runtime.WithIncomingHeaderMatcher(incomingHeader),
 		runtime.WithOutgoingHeaderMatcher(outgoingHeader),
+		runtime.WithMetadata(func(_ context.Context, r *http.Request) metadata.MD { return f.certificate(r) }),
 		runtime.WithMiddlewares(f.checkParameters),
 		runtime.WithErrorHandler(f.gatewayError),
 		runtime.WithRoutingErrorHandler(f.routingError),
@@ -202,9 +207,18 @@ func (f *Front) serveDocument(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// certificate returns the metadata of r's client certificate, if one was verified and
+// stands alone.
+func (f *Front) certificate(r *http.Request) metadata.MD {
+	if f.certKey == "" || r.TLS == nil || len(r.TLS.VerifiedChains) == 0 || r.Header.Get("Authorization") != "" {
+		return metadata.MD{}
+	}
+	return metadata.Pairs(f.certKey, string(r.TLS.VerifiedChains[0][0].Raw))
+}
+
 // outgoing returns the context of a call on behalf of r.
-func outgoing(r *http.Request) context.Context {
-	md := metadata.MD{}
+func (f *Front) outgoing(r *http.Request) context.Context {
+	md := f.certificate(r)
 	if v := r.Header.Get("Authorization"); v != "" {
 		md.Set("authorization", v)
 	}

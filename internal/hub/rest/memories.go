@@ -95,7 +95,7 @@ func (f *Front) getMemory(w http.ResponseWriter, r *http.Request, m memoryRef) {
 		req.Revision = n
 	}
 	var md metadata.MD
-	res, err := f.api.GetMemory(outgoing(r), req, grpc.Header(&md))
+	res, err := f.api.GetMemory(f.outgoing(r), req, grpc.Header(&md))
 	copyRequestID(w, md)
 	if err != nil {
 		f.failed(w, r, err)
@@ -129,7 +129,7 @@ func (f *Front) listMemories(w http.ResponseWriter, r *http.Request, project str
 	}
 	req.Parent = project
 	var md metadata.MD
-	res, err := f.api.ListMemories(outgoing(r), req, grpc.Header(&md))
+	res, err := f.api.ListMemories(f.outgoing(r), req, grpc.Header(&md))
 	copyRequestID(w, md)
 	if err != nil {
 		f.failed(w, r, err)
@@ -228,7 +228,7 @@ func (f *Front) putMemory(w http.ResponseWriter, r *http.Request, m memoryRef) {
 	}
 	if !res.GetCreated() {
 		// Unchanged bytes, or a request id seen before: the memory as it stands.
-		got, err := f.api.GetMemory(outgoing(r), &memsvcv1.GetMemoryRequest{Name: m.name()})
+		got, err := f.api.GetMemory(f.outgoing(r), &memsvcv1.GetMemoryRequest{Name: m.name()})
 		if err != nil {
 			f.failed(w, r, err)
 			return
@@ -276,7 +276,7 @@ func (f *Front) deleteMemory(w http.ResponseWriter, r *http.Request, m memoryRef
 func (f *Front) commit(w http.ResponseWriter, r *http.Request, m memoryRef, change *memsvcv1.Change) (*memsvcv1.CommitChangesResponse, bool) {
 	var callErr error
 	pre, err := precondition(r, func() (string, error) {
-		got, err := f.api.GetMemory(outgoing(r), &memsvcv1.GetMemoryRequest{Name: m.name()})
+		got, err := f.api.GetMemory(f.outgoing(r), &memsvcv1.GetMemoryRequest{Name: m.name()})
 		callErr = err
 		return got.GetMemory().GetEtag(), err
 	})
@@ -291,7 +291,7 @@ func (f *Front) commit(w http.ResponseWriter, r *http.Request, m memoryRef, chan
 	change.Precondition = pre
 	q := r.URL.Query()
 	var md metadata.MD
-	res, err := f.api.CommitChanges(outgoing(r), &memsvcv1.CommitChangesRequest{
+	res, err := f.api.CommitChanges(f.outgoing(r), &memsvcv1.CommitChangesRequest{
 		Parent: m.parent, Changes: []*memsvcv1.Change{change}, Message: q.Get("message"), RequestId: q.Get("requestId"),
 		Author: &memsvcv1.Author{Client: "rest"},
 	}, grpc.Header(&md))

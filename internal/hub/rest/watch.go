@@ -71,7 +71,7 @@ func (f *Front) watch(w http.ResponseWriter, r *http.Request, project string) {
 		f.fail(w, r, http.StatusBadRequest, codes.InvalidArgument, err.Error())
 		return
 	}
-	stream, err := f.api.WatchMemories(outgoing(r), req)
+	stream, err := f.api.WatchMemories(f.outgoing(r), req)
 	if err != nil {
 		f.failed(w, r, err)
 		return

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,6 +13,7 @@ import (
 	"github.com/google/uuid"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
@@ -39,7 +41,14 @@ type edge struct {
 	// without what must not be told.
 	secret   func(text string) bool
 	discreet func(error) error
+	// local says that the edge is the one inside the process, whose only caller tells
+	// truly which client certificate it has seen.
+	local bool
 }
+
+// ClientCertKey is the metadata in which REST hands a verified client certificate, in
+// DER, over to the server inside the process. From the network it means nothing.
+const ClientCertKey = "memsvc-client-cert-bin"
 
 type callKey struct{}
 
@@ -47,6 +56,10 @@ type callKey struct{}
 func call(ctx context.Context) service.Call {
 	c, _ := ctx.Value(callKey{}).(service.Call)
 	return c
+}
+
+func (e *edge) interceptors() []grpc.ServerOption {
+	return []grpc.ServerOption{grpc.UnaryInterceptor(e.unary), grpc.StreamInterceptor(e.stream)}
 }
 
 // unary is the interceptor of calls with one request and one answer.
@@ -64,6 +77,7 @@ func (e *edge) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, h
 	if !open(info.FullMethod) {
 		who, err := e.enter(ctx)
 		if err != nil {
+			c.Principal.Name = nameOf(who)
 			return nil, err
 		}
 		c.Principal = principalOf(who)
@@ -99,6 +113,7 @@ func (e *edge) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo
 	}
 	who, err := e.enter(ctx)
 	if err != nil {
+		c.Principal.Name = nameOf(who)
 		return err
 	}
 	c.Principal = principalOf(who)
@@ -139,8 +154,18 @@ func open(method string) bool {
 func (e *edge) enter(ctx context.Context) (authn.Identity, error) {
 	md, _ := metadata.FromIncomingContext(ctx)
 	header := ""
-	if v := md.Get("authorization"); len(v) == 1 {
+	switch v := md.Get("authorization"); len(v) {
+	case 1:
 		header = v[0]
+	case 0:
+		// A certificate may stand for someone where no other credential is sent.
+		if cert := e.certificate(ctx, md); cert != nil {
+			who, err := e.auth.Certified(cert)
+			if err == nil {
+				knowPeer(ctx)
+			}
+			return who, err
+		}
 	}
 	who, err := e.auth.Authenticate(ctx, header)
 	if err == nil {
@@ -159,12 +184,42 @@ func knowPeer(ctx context.Context) {
 	}
 }
 
+// certificate returns the caller's client certificate, if one was verified.
+func (e *edge) certificate(ctx context.Context, md metadata.MD) *x509.Certificate {
+	if e.local {
+		if v := md.Get(ClientCertKey); len(v) == 1 {
+			if cert, err := x509.ParseCertificate([]byte(v[0])); err == nil {
+				return cert
+			}
+		}
+		return nil
+	}
+	if p, ok := peer.FromContext(ctx); ok {
+		if info, ok := p.AuthInfo.(credentials.TLSInfo); ok && len(info.State.VerifiedChains) > 0 {
+			return info.State.VerifiedChains[0][0]
+		}
+	}
+	return nil
+}
+
+// nameOf is how the log names who was refused, where that is known.
+func nameOf(who authn.Identity) string {
+	if who.Name == "" {
+		return ""
+	}
+	return who.Principal()
+}
+
 func principalOf(id authn.Identity) service.Principal {
 	role, err := service.ParseRole(id.Role)
 	if err != nil {
 		role = service.NoRole // a record that nobody understands allows nothing
 	}
-	return service.Principal{Name: "token:" + id.Name, TokenID: id.ID, Team: id.Team, Project: id.Project, Role: role}
+	p := service.Principal{Name: id.Principal(), Team: id.Team, Project: id.Project, Role: role}
+	if id.Kind == authn.Token {
+		p.TokenID = id.ID
+	}
+	return p
 }
 
 // requestID returns the id that the caller brought, if it is harmless in a log, or a
@@ -182,7 +237,8 @@ func (e *edge) requestID(ctx context.Context) string {
 func isHex(id string) bool { return strings.Trim(id, "0123456789abcdefABCDEF-") == "" }
 
 func harmless(id string) bool {
-	if id == "" || len(id) > maxRequestID || strings.HasPrefix(id, authn.Prefix) {
+	// A token or a JWT that landed in the wrong header stays out of the log.
+	if id == "" || len(id) > maxRequestID || strings.HasPrefix(id, authn.Prefix) || strings.HasPrefix(id, "eyJ") {
 		return false
 	}
 	for i := range len(id) {
@@ -249,6 +305,9 @@ func (e *edge) leave(ctx context.Context, method string, c service.Call, begin t
 	}
 	if p, ok := peer.FromContext(ctx); ok && code == codes.Unauthenticated {
 		attrs = append(attrs, "peer", p.Addr.String())
+		if why := authn.Why(err); why != "" {
+			attrs = append(attrs, "why", why)
+		}
 	}
 	e.log.Log(ctx, level, "call failed", attrs...)
 	return nil, st.Err()

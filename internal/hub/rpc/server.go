@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -65,10 +66,10 @@ func New(o Options) (*Server, error) {
 	}
 	m := newMetrics(o.Registerer)
 	e := &edge{auth: o.Auth, validate: validate, metrics: m, log: o.Logger, now: o.Now, secret: o.Service.HoldsSecret, discreet: o.Service.Discreet}
+	inner := *e
+	inner.local = true
 	opts := []grpc.ServerOption{
 		grpc.ForceServerCodecV2(newCodec()),
-		grpc.UnaryInterceptor(e.unary),
-		grpc.StreamInterceptor(e.stream),
 		grpc.UnknownServiceHandler(unimplemented),
 		grpc.MaxRecvMsgSize(memory.MaxMessageBytes),
 		grpc.MaxSendMsgSize(memory.MaxMessageBytes),
@@ -82,9 +83,10 @@ func New(o Options) (*Server, error) {
 		grpc.WaitForHandlers(true),
 	}
 	s := &Server{
-		local: grpc.NewServer(opts...), inside: bufconn.Listen(localBuffer),
+		local: grpc.NewServer(append(slices.Clone(opts), inner.interceptors()...)...), inside: bufconn.Listen(localBuffer),
 		health: health.NewServer(),
 	}
+	opts = append(opts, e.interceptors()...)
 	if o.TLS != nil {
 		opts = append(opts, grpc.Creds(credentials.NewTLS(o.TLS)))
 	}
