@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/memsvc/memsvc/internal/hub/store"
 	"github.com/memsvc/memsvc/internal/memory"
@@ -83,11 +84,11 @@ func (s *Service) Import(ctx context.Context, c Call, r io.Reader) (_ Imported, 
 	}
 	f, err := os.CreateTemp(s.TempDir, ".import-")
 	if err != nil {
-		return Imported{}, err
+		return Imported{}, s.noRoom("import", err)
 	}
 	defer func() { err = errors.Join(err, f.Close(), os.Remove(f.Name())) }()
 	if _, err := io.Copy(f, r); err != nil {
-		return Imported{}, err
+		return Imported{}, s.noRoom("import", err)
 	}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return Imported{}, err
@@ -162,12 +163,12 @@ func (s *Service) Backup(ctx context.Context, c Call, w io.Writer) (err error) {
 	}
 	dir, err := os.MkdirTemp(s.TempDir, ".backup-")
 	if err != nil {
-		return err
+		return s.noRoom("backup", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	name := filepath.Join(dir, "copy")
 	if err := b.Backup(ctx, name); err != nil {
-		return err
+		return s.noRoom("backup", err)
 	}
 	f, err := os.Open(name)
 	if err != nil {
@@ -175,5 +176,18 @@ func (s *Service) Backup(ctx context.Context, c Call, w io.Writer) (err error) {
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	_, err = io.Copy(w, f)
+	return err
+}
+
+// noRoom turns a failure for want of room in the hub's own directory, where copies are
+// made before they are sent and archives received before they are read, into an answer
+// that says so. Others it leaves alone.
+func (s *Service) noRoom(op string, err error) error {
+	for _, full := range []error{store.ErrNoRoom, syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG} {
+		if errors.Is(err, full) {
+			s.Logger.Error("no room in the data directory", "for", op, "error", err.Error())
+			return &memory.Error{Reason: memory.ReasonUnavailable, Message: op + ": no room in the hub's data directory; nothing was changed, make room there and try again"}
+		}
+	}
 	return err
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/memsvc/memsvc/internal/memory"
@@ -90,6 +91,9 @@ func Unavailable(op string, cause error) error {
 		cause: cause,
 	}
 }
+
+// ErrNoRoom says that a copy could not be written because there is no room for it.
+var ErrNoRoom = errors.New("no room on the disk")
 
 // unavailable keeps the cause for logs beside the domain error for callers.
 type unavailable struct {

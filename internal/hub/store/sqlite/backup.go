@@ -9,6 +9,9 @@ import (
 	"path/filepath"
 	"time"
 
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
 	"github.com/memsvc/memsvc/internal/hub/store"
 	"github.com/memsvc/memsvc/internal/memory"
 )
@@ -48,9 +51,19 @@ func (s *Store) Backup(ctx context.Context, dst string) (err error) {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		return err
+		return withNoRoom(err)
 	}
 	return errors.Join(f.Sync(), syncDir(filepath.Dir(abs)))
+}
+
+// withNoRoom makes err an ErrNoRoom too, if SQLite could not write for want of room.
+// What the system says of a file that may not grow comes as a failed write.
+func withNoRoom(err error) error {
+	var e *sqlite.Error
+	if errors.As(err, &e) && (e.Code() == sqlite3.SQLITE_FULL || e.Code() == sqlite3.SQLITE_IOERR_WRITE) {
+		return errors.Join(store.ErrNoRoom, err)
+	}
+	return err
 }
 
 // RestoreOptions say how a backup becomes a hub's store again.
