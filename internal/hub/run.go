@@ -221,8 +221,9 @@ func (h *Hub) build(cfg Config, deps Deps, now func() time.Time, files *tlsFiles
 	teams := newTeamLabel()
 	watched := observed.New(h.backend, observed.Options{Registerer: registry, Logger: h.log, TeamLabel: teams})
 	h.feed = changefeed.New(watched, changefeed.Options{Logger: h.log, BookmarkEvery: deps.Bookmarks})
+	shared, _ := h.backend.(store.Shared)
 	h.Service = service.New(service.Config{
-		Backend: watched, Feed: h.feed, Guard: guard{secretscan.New(secretscan.Options{}), newGuardMetrics(registry)},
+		Backend: watched, Shared: shared, Feed: h.feed, Guard: guard{secretscan.New(secretscan.Options{}), newGuardMetrics(registry)},
 		Observer: newObserver(registry, h.feed), Logger: h.log, Now: now,
 		Archive: archiver{watched, now}, MintToken: authn.Mint, Revoked: auth.Revoked, TempDir: cfg.tempDir(),
 		Limits: service.Limits{

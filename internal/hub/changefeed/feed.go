@@ -128,6 +128,21 @@ func (f *Feed) Polled() int64 { return f.polled.Load() }
 // CachedBytes returns about how much memory the shared commits take.
 func (f *Feed) CachedBytes() int64 { return f.cache.bytes() }
 
+// Teams returns the teams whose projects are watched.
+func (f *Feed) Teams() []memory.Team {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	seen := make(map[memory.Team]bool)
+	var out []memory.Team
+	for key := range f.tails {
+		if !seen[key.Team] {
+			seen[key.Team] = true
+			out = append(out, key.Team)
+		}
+	}
+	return out
+}
+
 // Announce tells the watchers of the team's projects that its guard policy now
 // has this version.
 func (f *Feed) Announce(team memory.Team, version int64) {
@@ -188,6 +203,9 @@ func (f *Feed) release(t *tail) {
 		t.cancel()
 		if f.tails[t.key] == t {
 			delete(f.tails, t.key)
+			// Nobody follows the project here any more, and would see that another replica
+			// rewrites what is kept of it.
+			f.cache.forget(t.key)
 		}
 	}
 }

@@ -17,7 +17,8 @@ type AgentInfo struct {
 	Version string
 }
 
-// Agent is an agent as the hub has seen it since it was started.
+// Agent is an agent as the hub has seen it since it was started; with replicas, as any
+// of them has within a day.
 type Agent struct {
 	AgentInfo
 	Principal string
@@ -100,10 +101,15 @@ func (r *registry) list(team memory.Team, now time.Time) []Agent {
 		}
 		out = append(out, a)
 	}
-	slices.SortFunc(out, func(a, b Agent) int {
+	sortAgents(out)
+	return out
+}
+
+// sortAgents puts who was seen last in front.
+func sortAgents(all []Agent) {
+	slices.SortFunc(all, func(a, b Agent) int {
 		return cmp.Or(b.LastSeen.Compare(a.LastSeen), cmp.Compare(a.Principal, b.Principal), cmp.Compare(a.ID, b.ID))
 	})
-	return out
 }
 
 // AgentCount says how many connected agents are alike.
@@ -137,7 +143,8 @@ func (r *registry) connected() []AgentCount {
 	return out
 }
 
-// Agents lists the agents seen since the hub was started, last seen first.
+// Agents lists the agents seen since the hub was started, by any replica, last seen
+// first.
 func (s *Service) Agents(ctx context.Context, c Call, team memory.Team, page Page) ([]Agent, string, error) {
 	team, err := s.adminScope(c.Principal, team)
 	if err != nil {
@@ -148,7 +155,10 @@ func (s *Service) Agents(ctx context.Context, c Call, team memory.Team, page Pag
 	if err := page.decode(of, &at); err != nil {
 		return nil, "", err
 	}
-	all := s.agents.list(team, s.Now())
+	all, err := s.allAgents(ctx, team)
+	if err != nil {
+		return nil, "", err
+	}
 	if err := s.someTeam(ctx, c, team, len(all)); err != nil {
 		return nil, "", err
 	}

@@ -109,10 +109,7 @@ func (s *Service) Import(ctx context.Context, c Call, r io.Reader) (_ Imported, 
 	res.Projects, total, err = s.Archive.Import(ctx, f, archiveJudge{s})
 	if now, eerr := s.Backend.Epoch(context.WithoutCancel(ctx)); eerr != nil || now != epoch {
 		// Something was written, even if not all.
-		s.settings.clear()
-		s.Feed.Fail(func(memory.ProjectKey) bool { return true }, &memory.Error{
-			Reason: memory.ReasonEpochChanged, Message: "histories were imported into the hub; compare everything",
-		})
+		s.noticeEpoch(now, true)
 		// Contents came in as they were elsewhere; the rules of this hub judge them.
 		err = errors.Join(err, s.rejudge(context.WithoutCancel(ctx)))
 	}

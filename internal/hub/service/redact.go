@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/memsvc/memsvc/internal/hub/store"
 	"github.com/memsvc/memsvc/internal/memory"
@@ -55,8 +56,9 @@ func (s *Service) Redact(ctx context.Context, c Call, key memory.ProjectKey, pat
 		return memory.Commit{}, err
 	}
 	// From before the texts go, commits are compared with the fingerprints.
+	first := false
 	_, _, err = update(ctx, s.settings, string(key.Team), settingTeam, TeamSettings{WritersCreateProjects: true}, func(t *TeamSettings) error {
-		if t.Redactions {
+		if first = !t.Redactions; !first {
 			return errUnchanged
 		}
 		t.Redactions = true
@@ -64,6 +66,12 @@ func (s *Service) Redact(ctx context.Context, c Call, key memory.ProjectKey, pat
 	})
 	if err != nil {
 		return memory.Commit{}, err
+	}
+	if first && s.Shared != nil {
+		// Until then another replica may believe that there is nothing to compare with.
+		if err := pause(ctx, settingsTTL); err != nil {
+			return memory.Commit{}, err
+		}
 	}
 	res, err := s.Backend.Redact(ctx, store.RedactRequest{
 		Project: key, Path: path, ETags: etags, Marker: []byte(Marker), Fingerprints: prints,
@@ -149,5 +157,17 @@ func (s *Service) checkRedacted(ctx context.Context, team memory.Team, policy Po
 	return &memory.Error{
 		Reason: memory.ReasonRedacted, Message: "commit refused",
 		Violations: []memory.Violation{{Path: s.tellable(strict, string(path)), Rule: "redacted", Message: "an admin removed this text from the team's memories; do not bring it back"}},
+	}
+}
+
+// pause waits, unless ctx ends before.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return nil
 	}
 }

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -19,18 +20,37 @@ func (s *Service) requestRescan(team memory.Team) {
 	}
 }
 
+// Names of work that one replica does at a time.
+const (
+	leaseRescan    = "rescan"
+	leaseRetention = "retention"
+)
+
 // rescanLoop judges the teams whose rules changed while the hub was away, then
 // those it is asked for.
 func (s *Service) rescanLoop(ctx context.Context) {
-	if err := s.rescanOutdated(ctx); err != nil && ctx.Err() == nil {
-		s.Logger.Error("guard: stored texts not judged again", "error", err.Error())
+	var overdue <-chan time.Time
+	if s.Shared != nil { // a replica that was at it may be no more
+		ticker := time.NewTicker(overdueEvery)
+		defer ticker.Stop()
+		overdue = ticker.C
 	}
+	outdated := func() {
+		err := s.exclusive(ctx, leaseRescan, 0, func(keep func() error) error { return s.rescanOutdated(ctx, keep) })
+		if err != nil && ctx.Err() == nil {
+			s.Logger.Error("guard: stored texts not judged again", "error", err.Error())
+		}
+	}
+	outdated()
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case <-overdue:
+			outdated()
 		case team := <-s.rescans:
-			if err := s.rescan(ctx, team); err != nil && ctx.Err() == nil {
+			err := s.exclusive(ctx, leaseRescan, 0, func(keep func() error) error { return s.rescan(ctx, team, keep) })
+			if err != nil && ctx.Err() == nil {
 				s.Logger.Error("guard: stored texts not judged again", "team", string(team), "error", err.Error())
 			}
 		}
@@ -43,7 +63,7 @@ type ruleRecord struct {
 	Policy  int64  `json:"policy"`
 }
 
-func (s *Service) rescanOutdated(ctx context.Context) error {
+func (s *Service) rescanOutdated(ctx context.Context, keep func() error) error {
 	teams, err := s.teams(ctx)
 	if err != nil {
 		return err
@@ -71,7 +91,7 @@ func (s *Service) rescanOutdated(ctx context.Context) error {
 		if have.Version == now && have.Policy == p.Version {
 			continue
 		}
-		if err := s.rescan(ctx, team); err != nil {
+		if err := s.rescan(ctx, team, keep); err != nil {
 			return err
 		}
 	}
@@ -80,7 +100,7 @@ func (s *Service) rescanOutdated(ctx context.Context) error {
 
 // rescan judges every stored version of the team's memories. What it finds is on
 // the audit log and counted, and still served until someone redacts it (ruling 13.15).
-func (s *Service) rescan(ctx context.Context, team memory.Team) error {
+func (s *Service) rescan(ctx context.Context, team memory.Team, keep func() error) error {
 	p, err := s.policy(ctx, team)
 	if err != nil {
 		return err
@@ -95,6 +115,9 @@ func (s *Service) rescan(ctx context.Context, team memory.Team) error {
 	}
 	hits := 0
 	for _, key := range keys {
+		if err := keep(); err != nil {
+			return err
+		}
 		n, err := s.rescanProject(ctx, p, key)
 		if err != nil {
 			return fmt.Errorf("%s: %w", key, err)
@@ -178,7 +201,8 @@ func (s *Service) retain(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			if err := s.Compact(ctx); err != nil && ctx.Err() == nil {
+			err := s.exclusive(ctx, leaseRetention, retainEvery/2, func(keep func() error) error { return s.compact(ctx, keep) })
+			if err != nil && ctx.Err() == nil {
 				s.Logger.Error("retention: not enforced", "error", err.Error())
 			}
 		}
@@ -187,20 +211,30 @@ func (s *Service) retain(ctx context.Context) {
 
 // Compact enforces retention once on every project.
 func (s *Service) Compact(ctx context.Context) error {
+	return s.compact(ctx, func() error { return nil })
+}
+
+func (s *Service) compact(ctx context.Context, keep func() error) error {
 	keys, err := s.Backend.Projects(ctx, "")
 	if err != nil {
 		return err
 	}
 	for _, key := range keys {
+		if err := keep(); err != nil {
+			return err
+		}
 		t, err := s.teamSettings(ctx, key.Team)
 		if err != nil {
 			return err
 		}
-		keep := s.Limits.Retention
+		retention := s.Limits.Retention
 		if t.Retention > 0 {
-			keep = t.Retention
+			retention = t.Retention
 		}
-		res, err := s.Backend.Compact(ctx, key, s.Now().Add(-keep))
+		res, err := s.Backend.Compact(ctx, key, s.Now().Add(-retention))
+		if errors.Is(err, memory.ErrNotFound) {
+			continue // purged meanwhile
+		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", key, err)
 		}

@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"context"
 	"sync"
+	"time"
 
 	"github.com/memsvc/memsvc/internal/hub/store"
 	"github.com/memsvc/memsvc/internal/lexical"
@@ -38,6 +39,7 @@ type projectIndex struct {
 
 	mu       sync.Mutex // guards what follows; held while building and searching
 	at       memory.Cursor
+	made     time.Time // of the project: another replica may have purged it, and another come
 	index    lexical.Index
 	sizes    map[memory.Path]int64
 	bytes    int64
@@ -128,8 +130,9 @@ func (s *Service) searchHits(ctx context.Context, info store.ProjectInfo, query 
 	p := s.search.get(info.Key)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.at.Epoch != info.Head.Epoch || p.at.Revision > info.Head.Revision {
+	if p.at.Epoch != info.Head.Epoch || p.at.Revision > info.Head.Revision || !p.made.Equal(info.CreateTime) {
 		p.at, p.index, p.bytes = memory.Cursor{Epoch: info.Head.Epoch}, lexical.Index{}, 0
+		p.made = info.CreateTime
 		clear(p.sizes)
 	}
 	if p.at.Revision < info.Head.Revision {

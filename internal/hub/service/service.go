@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"log/slog"
 	"sync"
@@ -55,7 +56,9 @@ type Limits struct {
 
 // Config is what a Service is made of.
 type Config struct {
-	Backend  store.Backend
+	Backend store.Backend
+	// Shared is the store as other replicas use it too; nil when there are none.
+	Shared   store.Shared
 	Feed     *changefeed.Feed
 	Guard    Guard
 	Observer Observer
@@ -81,6 +84,10 @@ type Service struct {
 	search   *searchIndexes
 
 	rescans chan memory.Team // teams whose stored texts are to be judged again
+	replica string           // how other replicas know this one
+
+	epochMu sync.Mutex   // guards epoch
+	epoch   memory.Epoch // last seen, by whom watches are ended when it changes
 }
 
 // New returns a service. Run does its background work.
@@ -109,6 +116,7 @@ func New(c Config) *Service {
 		agents:   newRegistry(c.Limits.Agents),
 		search:   newSearchIndexes(),
 		rescans:  make(chan memory.Team, 1024),
+		replica:  rand.Text(),
 	}
 }
 
@@ -118,6 +126,9 @@ func (s *Service) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() { s.retain(ctx) })
 	wg.Go(func() { s.rescanLoop(ctx) })
+	if s.Shared != nil {
+		wg.Go(func() { s.followReplicas(ctx) })
+	}
 	wg.Wait()
 }
 

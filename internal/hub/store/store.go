@@ -257,6 +257,28 @@ type Totals struct {
 	Revisions int64 // the sum of the projects' heads
 }
 
+// Shared is the narrow interface of a store that several processes use at a time. A
+// backend that one process has for itself lacks it.
+type Shared interface {
+	// Lease reports whether the work called name is holder's for ttl from now on. It
+	// is if it was before, or if nobody's lease still runs; by the store's clock. A
+	// ttl of zero gives it back.
+	Lease(ctx context.Context, name, holder string, ttl time.Duration) (mine bool, err error)
+	// Publish keeps what holder tells the others of itself, in place of what it told
+	// before; a nil doc only says that holder is still there.
+	Publish(ctx context.Context, holder string, doc []byte) error
+	// Published returns what was told by holders that were there within the given
+	// time, in the holders' order. What is older than a day may be gone.
+	Published(ctx context.Context, within time.Duration) ([]Published, error)
+}
+
+// Published is what a holder told of itself.
+type Published struct {
+	Holder string
+	Age    time.Duration // since it last said that it is there
+	Doc    []byte
+}
+
 // Span says up to which revision a project's commits were made under an epoch.
 type Span struct {
 	Epoch   memory.Epoch

@@ -45,6 +45,21 @@ func (f *Fleet) Totals(ctx context.Context) (store.Totals, error) {
 	return f.next().(store.Totaler).Totals(ctx)
 }
 
+// Lease is that of one of the handles, which all must have it.
+func (f *Fleet) Lease(ctx context.Context, name, holder string, ttl time.Duration) (bool, error) {
+	return f.next().(store.Shared).Lease(ctx, name, holder, ttl)
+}
+
+// Publish is that of one of the handles, which all must have it.
+func (f *Fleet) Publish(ctx context.Context, holder string, doc []byte) error {
+	return f.next().(store.Shared).Publish(ctx, holder, doc)
+}
+
+// Published is that of one of the handles, which all must have it.
+func (f *Fleet) Published(ctx context.Context, within time.Duration) ([]store.Published, error) {
+	return f.next().(store.Shared).Published(ctx, within)
+}
+
 // Notify is that of one of the handles.
 func (f *Fleet) Notify(keys []memory.ProjectKey) (c <-chan struct{}, stop func()) {
 	return f.next().Notify(keys)
