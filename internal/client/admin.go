@@ -29,31 +29,11 @@ func (c *Client) CreateProject(ctx context.Context, key memory.ProjectKey) (Proj
 // Projects lists the projects of a team that the caller may see, by name.
 func (c *Client) Projects(ctx context.Context, team memory.Team) ([]ProjectInfo, error) {
 	req := &memsvcv1.ListProjectsRequest{Parent: "teams/" + string(team)}
-	var out []ProjectInfo
-	var pages Pages
-	for {
-		var res *memsvcv1.ListProjectsResponse
-		err := c.call(ctx, c.short(), func(ctx context.Context) (err error) {
-			res, err = c.admin().ListProjects(ctx, req)
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-		for _, p := range res.GetProjects() {
-			info, err := projectFromProto(p)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, info)
-		}
-		if req.PageToken, err = pages.Next(res.GetNextPageToken(), len(res.GetProjects())); err != nil {
-			return nil, err
-		}
-		if req.PageToken == "" {
-			return out, nil
-		}
-	}
+	return listAll(ctx, c, c.short(), &req.PageToken,
+		func(ctx context.Context) (*memsvcv1.ListProjectsResponse, error) {
+			return c.admin().ListProjects(ctx, req)
+		},
+		(*memsvcv1.ListProjectsResponse).GetProjects, projectFromProto)
 }
 
 // PurgeProject removes a project with its whole history, for ever.
@@ -156,31 +136,9 @@ func (c *Client) CreateToken(ctx context.Context, t NewToken) (Token, string, er
 // Tokens lists the tokens of a team ("" = every one the caller may see), by id.
 func (c *Client) Tokens(ctx context.Context, team memory.Team) ([]Token, error) {
 	req := &memsvcv1.ListTokensRequest{TeamId: string(team)}
-	var out []Token
-	var pages Pages
-	for {
-		var res *memsvcv1.ListTokensResponse
-		err := c.call(ctx, c.short(), func(ctx context.Context) (err error) {
-			res, err = c.admin().ListTokens(ctx, req)
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-		for _, p := range res.GetTokens() {
-			t, err := tokenFromProto(p)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, t)
-		}
-		if req.PageToken, err = pages.Next(res.GetNextPageToken(), len(res.GetTokens())); err != nil {
-			return nil, err
-		}
-		if req.PageToken == "" {
-			return out, nil
-		}
-	}
+	return listAll(ctx, c, c.short(), &req.PageToken,
+		func(ctx context.Context) (*memsvcv1.ListTokensResponse, error) { return c.admin().ListTokens(ctx, req) },
+		(*memsvcv1.ListTokensResponse).GetTokens, tokenFromProto)
 }
 
 // RevokeToken revokes a token at once.
@@ -194,29 +152,9 @@ func (c *Client) RevokeToken(ctx context.Context, id string) error {
 // Teams lists the teams that the caller may see, by name.
 func (c *Client) Teams(ctx context.Context) ([]memory.Team, error) {
 	req := &memsvcv1.ListTeamsRequest{}
-	var out []memory.Team
-	var pages Pages
-	for {
-		var res *memsvcv1.ListTeamsResponse
-		err := c.call(ctx, c.short(), func(ctx context.Context) (err error) {
-			res, err = c.admin().ListTeams(ctx, req)
-			return err
+	return listAll(ctx, c, c.short(), &req.PageToken,
+		func(ctx context.Context) (*memsvcv1.ListTeamsResponse, error) { return c.admin().ListTeams(ctx, req) },
+		(*memsvcv1.ListTeamsResponse).GetTeams, func(t *memsvcv1.Team) (memory.Team, error) {
+			return memory.ParseTeam(strings.TrimPrefix(t.GetName(), "teams/"))
 		})
-		if err != nil {
-			return nil, err
-		}
-		for _, t := range res.GetTeams() {
-			team, err := memory.ParseTeam(strings.TrimPrefix(t.GetName(), "teams/"))
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, team)
-		}
-		if req.PageToken, err = pages.Next(res.GetNextPageToken(), len(res.GetTeams())); err != nil {
-			return nil, err
-		}
-		if req.PageToken == "" {
-			return out, nil
-		}
-	}
 }

@@ -37,27 +37,9 @@ func teamFromProto(p *memsvcv1.Team) TeamSettings {
 // TeamSettings lists the teams that the caller may see with their settings, by name.
 func (c *Client) TeamSettings(ctx context.Context) ([]TeamSettings, error) {
 	req := &memsvcv1.ListTeamsRequest{}
-	var out []TeamSettings
-	var pages Pages
-	for {
-		var res *memsvcv1.ListTeamsResponse
-		err := c.call(ctx, c.short(), func(ctx context.Context) (err error) {
-			res, err = c.admin().ListTeams(ctx, req)
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-		for _, t := range res.GetTeams() {
-			out = append(out, teamFromProto(t))
-		}
-		if req.PageToken, err = pages.Next(res.GetNextPageToken(), len(res.GetTeams())); err != nil {
-			return nil, err
-		}
-		if req.PageToken == "" {
-			return out, nil
-		}
-	}
+	return listAll(ctx, c, c.short(), &req.PageToken,
+		func(ctx context.Context) (*memsvcv1.ListTeamsResponse, error) { return c.admin().ListTeams(ctx, req) },
+		(*memsvcv1.ListTeamsResponse).GetTeams, func(t *memsvcv1.Team) (TeamSettings, error) { return teamFromProto(t), nil })
 }
 
 // CreateTeam makes a team.
@@ -157,34 +139,17 @@ type SeenAgent struct {
 // Agents lists the agents seen, last seen first.
 func (c *Client) Agents(ctx context.Context, team memory.Team) ([]SeenAgent, error) {
 	req := &memsvcv1.ListAgentsRequest{TeamId: string(team)}
-	var out []SeenAgent
-	var pages Pages
-	for {
-		var res *memsvcv1.ListAgentsResponse
-		err := c.call(ctx, c.short(), func(ctx context.Context) (err error) {
-			res, err = c.admin().ListAgents(ctx, req)
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-		for _, a := range res.GetAgents() {
-			at, err := wire.TimeFromProto("last_seen_time", a.GetLastSeenTime())
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, SeenAgent{
-				AgentInfo: AgentInfo{ID: a.GetInfo().GetAgentId(), Machine: a.GetInfo().GetMachine(), Version: a.GetInfo().GetVersion()},
-				Principal: a.GetPrincipal(), Projects: a.GetProjects(), Connected: a.GetConnected(), LastSeen: at,
-			})
-		}
-		if req.PageToken, err = pages.Next(res.GetNextPageToken(), len(res.GetAgents())); err != nil {
-			return nil, err
-		}
-		if req.PageToken == "" {
-			return out, nil
-		}
-	}
+	return listAll(ctx, c, c.short(), &req.PageToken,
+		func(ctx context.Context) (*memsvcv1.ListAgentsResponse, error) { return c.admin().ListAgents(ctx, req) },
+		(*memsvcv1.ListAgentsResponse).GetAgents, agentFromProto)
+}
+
+func agentFromProto(a *memsvcv1.Agent) (SeenAgent, error) {
+	at, err := wire.TimeFromProto("last_seen_time", a.GetLastSeenTime())
+	return SeenAgent{
+		AgentInfo: AgentInfo{ID: a.GetInfo().GetAgentId(), Machine: a.GetInfo().GetMachine(), Version: a.GetInfo().GetVersion()},
+		Principal: a.GetPrincipal(), Projects: a.GetProjects(), Connected: a.GetConnected(), LastSeen: at,
+	}, err
 }
 
 // Backup writes a consistent copy of the running hub's embedded store to w.

@@ -1,8 +1,10 @@
 package client
 
 import (
+	"context"
 	"crypto/sha256"
 	"fmt"
+	"time"
 
 	"github.com/memsvc/memsvc/internal/memory"
 )
@@ -68,6 +70,41 @@ func (p *Pages) Next(token string, items int) (string, error) {
 	}
 	p.seen[sum] = struct{}{}
 	return token, nil
+}
+
+// listAll asks for the pages of one list until its end. token is where the request
+// that ask sends holds the page's token; entries are those of a page, and convert
+// makes a domain value of each.
+func listAll[Res interface{ GetNextPageToken() string }, P, T any](
+	ctx context.Context, c *Client, timeout time.Duration, token *string,
+	ask func(context.Context) (Res, error), entries func(Res) []P, convert func(P) (T, error),
+) ([]T, error) {
+	var out []T
+	var pages Pages
+	for {
+		var res Res
+		err := c.call(ctx, timeout, func(ctx context.Context) (err error) {
+			res, err = ask(ctx)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		page := entries(res)
+		for _, p := range page {
+			v, err := convert(p)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, v)
+		}
+		if *token, err = pages.Next(res.GetNextPageToken(), len(page)); err != nil {
+			return nil, err
+		}
+		if *token == "" {
+			return out, nil
+		}
+	}
 }
 
 // weigh takes note of a page's size in bytes and refuses what makes the list larger

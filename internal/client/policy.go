@@ -113,31 +113,11 @@ func (c *Client) ReportConflict(ctx context.Context, key memory.ProjectKey, conf
 // Conflicts lists the open conflicts of a project, oldest first.
 func (c *Client) Conflicts(ctx context.Context, key memory.ProjectKey) ([]Conflict, error) {
 	req := &memsvcv1.ListConflictsRequest{Parent: key.String()}
-	var out []Conflict
-	var pages Pages
-	for {
-		var res *memsvcv1.ListConflictsResponse
-		err := c.call(ctx, c.long(), func(ctx context.Context) (err error) {
-			res, err = c.api().ListConflicts(ctx, req)
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-		for _, p := range res.GetConflicts() {
-			conflict, err := conflictFromProto(p)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, conflict)
-		}
-		if req.PageToken, err = pages.Next(res.GetNextPageToken(), len(res.GetConflicts())); err != nil {
-			return nil, err
-		}
-		if req.PageToken == "" {
-			return out, nil
-		}
-	}
+	return listAll(ctx, c, c.long(), &req.PageToken,
+		func(ctx context.Context) (*memsvcv1.ListConflictsResponse, error) {
+			return c.api().ListConflicts(ctx, req)
+		},
+		(*memsvcv1.ListConflictsResponse).GetConflicts, conflictFromProto)
 }
 
 // ResolveConflict marks a conflict as resolved. One that is not open any more is a success.
