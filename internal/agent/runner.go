@@ -2,11 +2,11 @@ package agent
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"os"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -85,22 +85,8 @@ type runner struct {
 	failures int
 	waits    int // cycles in a row that left something for the next
 	created  bool
-	lastTok  tokenState
-	told     told // what the log says of refusals, conflicts, brakes and the directory
-}
-
-// tokenState tells one writing of a token file from the next.
-type tokenState struct {
-	mtime time.Time
-	size  int64
-}
-
-func tokenStateOf(file string) tokenState {
-	fi, err := os.Stat(file)
-	if err != nil {
-		return tokenState{}
-	}
-	return tokenState{mtime: fi.ModTime(), size: fi.Size()}
+	lastTok  [sha256.Size]byte // see client.TokenFingerprint
+	told     told              // what the log says of refusals, conflicts, brakes and the directory
 }
 
 // wake makes the link look again soon; it never blocks.
@@ -172,7 +158,7 @@ func (r *runner) step(ctx context.Context, why wakeReason, timed bool) (next tim
 	case stopped && why&(wakeRemote|wakeKick|wakeCause) == 0:
 		// A change on disk does not cure a bad token; the token's file may. What the
 		// stream still delivers, as to a reader who tried to write, is pulled.
-		tok := tokenStateOf(r.token)
+		tok := client.TokenFingerprint(r.token)
 		if tok == r.lastTok {
 			if !timed || r.now().Sub(r.problemTime()) < reprobe {
 				return tokenPoll, false
@@ -209,7 +195,7 @@ func (r *runner) problemTime() time.Time {
 // cycle runs one cycle and returns when to run the next one by itself. With news, only
 // the hub is known to have moved.
 func (r *runner) cycle(ctx context.Context, news bool) time.Duration {
-	r.lastTok = tokenStateOf(r.token)
+	r.lastTok = client.TokenFingerprint(r.token)
 	began := r.now()
 	r.mu.Lock()
 	r.begun++

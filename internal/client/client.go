@@ -139,7 +139,11 @@ func IsPassing(err error) bool {
 func (c *Client) call(ctx context.Context, timeout time.Duration, do func(context.Context) error) error {
 	pause := c.opts.MinBackoff
 	for attempt := 1; ; attempt++ {
+		token, _ := c.token.current() // what is wrong with it, the call says
 		err := c.attempt(ctx, timeout, do)
+		if errors.Is(err, memory.ErrUnauthenticated) && attempt < c.opts.Attempts && c.token.replaced(token) {
+			continue // it was rotated while the call was under way
+		}
 		if err == nil || attempt >= c.opts.Attempts || ctx.Err() != nil || !worthRetrying(err) {
 			return err
 		}
@@ -193,6 +197,7 @@ func (c *Client) domain(ctx context.Context, err error) error {
 		told.Message = strings.TrimPrefix(e.Message, credsFailed)
 		return &told
 	case e.Reason == memory.ReasonUnauthenticated && c.opts.TokenFile != "":
+		c.token.doubt()
 		told := *e
 		told.Message = fmt.Sprintf("hub %s does not take the token in %s: it is mistyped, expired or revoked, or another hub's", c.opts.Addr, c.opts.TokenFile)
 		return &told

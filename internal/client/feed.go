@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"sync"
@@ -160,8 +161,9 @@ func (f *Feed) Run(ctx context.Context) error {
 		if heard {
 			pause = f.c.opts.MinBackoff
 		}
-		if errors.Is(err, errSetChanged) {
-			// Changes of the set come in flocks, one for each link of a daemon.
+		if errors.Is(err, errSetChanged) || errors.Is(err, memory.ErrUnauthenticated) && f.c.token.fingerprint() != used {
+			// Changes of the set come in flocks, one for each link of a daemon. And a
+			// stream that ends with its token goes on with the one that replaced it.
 			sleep(ctx, gather)
 			continue
 		}
@@ -202,14 +204,13 @@ func wait(ctx context.Context, woken <-chan struct{}, d time.Duration) bool {
 	return true
 }
 
-// tokenPoll is how often the token file is looked at while the hub refuses us; it
-// costs one stat and happens in no other state.
+// tokenPoll is how often the token file is read while the hub refuses us; it happens in
+// no other state.
 const tokenPoll = 2 * time.Second
 
-// waitForCause waits until what was refused for good may be accepted: another token,
-// another set of projects, a Kick, or the slow probe. used is the token that was
-// refused: one that rotates was replaced long before the stream under it ended.
-func (f *Feed) waitForCause(ctx context.Context, used fileState) {
+// waitForCause waits until what was refused for good may be accepted: another token than
+// used, with which the stream began, another set of projects, a Kick, or the slow probe.
+func (f *Feed) waitForCause(ctx context.Context, used [sha256.Size]byte) {
 	if f.c.token.fingerprint() != used {
 		sleep(ctx, f.c.opts.MinBackoff)
 		return

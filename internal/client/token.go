@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"os"
 	"strings"
@@ -72,12 +73,41 @@ func (t *tokenSource) current() (string, error) {
 	return token, nil
 }
 
-// fingerprint changes when the credential may have changed.
-func (t *tokenSource) fingerprint() fileState {
+// replaced reports whether the token is another one than was used.
+func (t *tokenSource) replaced(used string) bool {
+	now, err := t.current()
+	return err == nil && now != used
+}
+
+// doubt makes the next call read the file, whatever its size and time say: the hub did
+// not take what was read last, and a rotated token is often as long and, where a tool
+// keeps the times or the disk counts seconds, as old as the one before.
+func (t *tokenSource) doubt() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.seen = fileState{}
+}
+
+// fingerprint changes when the credential changes, or the reason why there is none. What
+// it finds in the file is what the next call sends.
+func (t *tokenSource) fingerprint() [sha256.Size]byte {
 	if t.file == "" {
-		return fileState{}
+		return [sha256.Size]byte{}
 	}
-	return stateOf(t.file)
+	t.doubt()
+	return fingerprintOf(t.current())
+}
+
+// TokenFingerprint returns a value that changes when the token in a file changes, or the
+// reason why there is none. It reads the file; the value tells nothing of the token to
+// whoever does not have it.
+func TokenFingerprint(file string) [sha256.Size]byte { return fingerprintOf(ReadTokenFile(file)) }
+
+func fingerprintOf(token string, err error) [sha256.Size]byte {
+	if err != nil {
+		return sha256.Sum256([]byte("no token: " + err.Error()))
+	}
+	return sha256.Sum256([]byte("token: " + token))
 }
 
 // ReadTokenFile returns the token in a file, without surrounding blanks. A file that
