@@ -27,6 +27,9 @@ type grammar struct {
 	Trash       trashCmd       `cmd:"" help:"List, show and restore what was taken from the disk or given up, for 30 days."`
 	Memory      memoryCmd      `cmd:"" help:"Write, list, check and share the memories of this project, personal and the team's."`
 	Recall      recallCmd      `cmd:"" help:"Find the memories that a prompt needs."`
+	Context     contextCmd     `cmd:"" help:"Show which standing instructions apply here, and why."`
+	Skills      skillsCmd      `cmd:"" help:"List and show skills."`
+	Transcripts transcriptsCmd `cmd:"" help:"Search past conversations."`
 	Hook        hookCmd        `cmd:"" help:"Answer an event of a coding client; for its configuration, not for people."`
 	Log         logCmd         `cmd:"" help:"Show the commits of a project or of one memory."`
 	Show        showCmd        `cmd:"" help:"Print a memory as the hub has it, now or at a revision."`

@@ -1,0 +1,71 @@
+package instructions
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// gitWait bounds how long git may take; a repository on a slow disk goes without.
+const gitWait = 2 * time.Second
+
+// Git is what a client tells a model about the repository at each turn.
+type Git struct {
+	Branch  string
+	Status  []string // changed files, as git prints them, at most MaxStatus
+	More    int      // changed files beyond that
+	Commits []string // the last ones, a line each
+}
+
+// How much of a repository is told.
+const (
+	MaxStatus  = 40
+	maxCommits = 5
+)
+
+// ReadGit asks git about the work tree at top. Without git, or where it fails, what it
+// would have said is empty.
+func ReadGit(ctx context.Context, top string) Git {
+	var g Git
+	if top == "" {
+		return g
+	}
+	ctx, cancel := context.WithTimeout(ctx, gitWait)
+	defer cancel()
+	g.Branch = strings.TrimSpace(run(ctx, top, "symbolic-ref", "--quiet", "--short", "HEAD"))
+	if g.Branch == "" {
+		g.Branch = strings.TrimSpace(run(ctx, top, "rev-parse", "--short", "HEAD"))
+	}
+	status := lines(run(ctx, top, "status", "--porcelain", "--untracked-files=normal"))
+	if len(status) > MaxStatus {
+		g.More = len(status) - MaxStatus
+		status = status[:MaxStatus]
+	}
+	g.Status = status
+	g.Commits = lines(run(ctx, top, "log", "--oneline", "--no-decorate", "-n", "5"))
+	g.Commits = g.Commits[:min(len(g.Commits), maxCommits)]
+	return g
+}
+
+func run(ctx context.Context, dir string, args ...string) string {
+	cmd := exec.CommandContext(ctx, "git", args...)
+	cmd.Dir = dir
+	// No lock is taken and no hook or pager of the repository's own runs.
+	cmd.Env = append(os.Environ(), "GIT_OPTIONAL_LOCKS=0", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0")
+	cmd.WaitDelay = time.Second
+	out, err := cmd.Output()
+	if err != nil {
+		return ""
+	}
+	return string(out)
+}
+
+func lines(s string) []string {
+	var out []string
+	for l := range strings.Lines(s) {
+		out = append(out, strings.TrimRight(l, "\r\n"))
+	}
+	return out
+}
