@@ -101,12 +101,11 @@ func (c *tokenBootstrapCmd) Run(e *env) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
-	svc := service.New(service.Config{Backend: b, Logger: opts.Logger, Now: func() time.Time { return time.Now().UTC() }})
-	has, err := svc.HasTokens(e.ctx)
+	tokens, err := b.Tokens(e.ctx, "")
 	if err != nil {
 		return err
 	}
-	if has {
+	if len(tokens) > 0 {
 		if _, err := b.TokenByHash(e.ctx, authn.Hash(text)); kept && err == nil {
 			return e.done("kept %s, which holds a token of the hub", c.Out)
 		}
@@ -117,7 +116,7 @@ func (c *tokenBootstrapCmd) Run(e *env) (err error) {
 			return fmt.Errorf("--out %s: %w", c.Out, err)
 		}
 	}
-	if err := svc.Bootstrap(e.ctx, authn.Hash(text)); err != nil {
+	if err := putFirstToken(e.ctx, b, authn.Hash(text)); err != nil {
 		if errors.Is(err, memory.ErrAlreadyExists) {
 			return errors.New("token bootstrap: another bootstrap was first; make further tokens with its token: memsvc token create")
 		}
@@ -128,6 +127,17 @@ func (c *tokenBootstrapCmd) Run(e *env) (err error) {
 	}
 	fmt.Fprintln(e.stdout, text)
 	return nil
+}
+
+// putFirstToken puts an admin's token of the whole hub on record, as a hub of its own
+// does at its first start. The id is taken once, so that of several one is the first.
+func putFirstToken(ctx context.Context, b store.Backend, hash string) error {
+	now := time.Now().UTC()
+	err := b.AppendAudit(ctx, store.AuditEvent{Time: now, Principal: "hub", Action: "token.create", Subject: "tokens/admin", Detail: "bootstrap"})
+	if err != nil {
+		return err
+	}
+	return b.PutToken(ctx, store.Token{ID: "admin", Name: "admin", Hash: hash, Role: service.Admin.String(), CreateTime: now})
 }
 
 // firstToken returns the token that the file holds, or a new one.
