@@ -122,3 +122,24 @@ func TestDisplacedNames(t *testing.T) {
 		}
 	}
 }
+
+// TestWriteLeavesHardLinksAlone: a file whose bytes have another name elsewhere is replaced
+// and removed as a name; what lies elsewhere stays.
+func TestWriteLeavesHardLinksAlone(t *testing.T) {
+	w := open(t)
+	elsewhere := filepath.Join(realTemp(t), "config")
+	putFile(t, elsewhere, "mine")
+	must(t, os.Link(elsewhere, filepath.Join(w.dir, "a.md")))
+	must(t, os.Link(elsewhere, filepath.Join(w.dir, "b.md")))
+	if got := files(t, w); got["a.md"] != "mine" {
+		t.Fatalf("files %v", got)
+	}
+	must(t, w.Write(t.Context(), "a.md", []byte("the team's"), time.Time{}, etag("mine")))
+	must(t, w.Remove(t.Context(), "b.md", etag("mine")))
+	if got := files(t, w); len(got) != 1 || got["a.md"] != "the team's" {
+		t.Errorf("files %v", got)
+	}
+	if b, err := os.ReadFile(elsewhere); err != nil || string(b) != "mine" {
+		t.Errorf("elsewhere: %q, %v", b, err)
+	}
+}
