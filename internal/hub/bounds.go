@@ -4,7 +4,6 @@ import (
 	"net"
 	"net/netip"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -94,9 +93,7 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 			continue
 		}
 		bc := &boundedConn{Conn: c, listener: l, peer: peer}
-		if l.bounds.login > 0 {
-			bc.login = time.AfterFunc(l.bounds.login, bc.expire)
-		}
+		bc.await(l.bounds.login)
 		return bc, nil
 	}
 }
@@ -146,9 +143,32 @@ type boundedConn struct {
 	net.Conn
 	listener *boundedListener
 	peer     netip.Prefix
-	login    *time.Timer // nil: no login wanted
-	known    atomic.Bool // a credential was good
 	once     sync.Once
+
+	mu    sync.Mutex  // guards login
+	login *time.Timer // fires when no credential came in time; nil: none is wanted any more
+}
+
+// await closes the connection unless a credential comes within d; 0 waits for ever.
+func (c *boundedConn) await(d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.login = time.AfterFunc(d, c.expire)
+}
+
+// settle ends the waiting, and reports whether it was still on.
+func (c *boundedConn) settle() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.login == nil {
+		return false
+	}
+	c.login.Stop()
+	c.login = nil
+	return true
 }
 
 // RemoteAddr returns the peer's address, which takes the word that the peer is known:
@@ -158,9 +178,7 @@ func (c *boundedConn) RemoteAddr() net.Addr { return peerAddr{c.Conn.RemoteAddr(
 // Close closes the connection and gives its room back.
 func (c *boundedConn) Close() error {
 	c.once.Do(func() {
-		if c.login != nil {
-			c.login.Stop()
-		}
+		c.settle()
 		c.listener.leave(c.peer)
 	})
 	return c.Conn.Close()
@@ -168,7 +186,7 @@ func (c *boundedConn) Close() error {
 
 // expire closes a connection that brought no credential in time.
 func (c *boundedConn) expire() {
-	if c.known.Load() {
+	if !c.settle() {
 		return
 	}
 	c.listener.refused[refusedLogin].Inc()
@@ -181,8 +199,4 @@ type peerAddr struct {
 }
 
 // Known says that a credential came over the connection and was good.
-func (a peerAddr) Known() {
-	if a.conn.login != nil && !a.conn.known.Swap(true) {
-		a.conn.login.Stop()
-	}
-}
+func (a peerAddr) Known() { a.conn.settle() }

@@ -47,7 +47,7 @@ func (c Config) checkPlaces() (errs []error) {
 		bad("--migrate goes with --database-url; the embedded store migrates itself")
 	}
 	for _, f := range []struct{ flag, name string }{
-		{"--data-dir", c.DataDir}, {"--tls-cert", c.TLSCert}, {"--tls-key", c.TLSKey}, {"--tls-client-ca", c.TLSClientCA},
+		{"--data-dir", c.DataDir}, {"--tls-cert", c.TLSCert}, {"--tls-key", c.TLSKey}, {"--tls-client-ca", c.TLSClientCA}, {"--identity-file", c.IdentityFile},
 	} {
 		if strings.ContainsRune(f.name, 0) {
 			bad(fmt.Sprintf("%s %q: holds a NUL character", f.flag, f.name))

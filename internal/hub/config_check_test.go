@@ -38,6 +38,7 @@ var nonsense = map[string]map[any]string{
 	"TLSKey":      {"key.pem": "go together", "\x00": "NUL"},
 
 	"TLSClientCA":     {"ca.pem": "needs --tls-cert", "\x00": "NUL"},
+	"IdentityFile":    {"\x00": "NUL"},
 	"AllowHosts":      {"": "--allow-host", "https://hub.example": "without scheme", "hub.example:7421": "without scheme", "a b": "--allow-host", "*": "--allow-host", "a..b": "--allow-host"},
 	"Insecure":        nil, // true and false both work
 	"LogFormat":       {"xml": "text, json"},
