@@ -76,6 +76,7 @@ func TestHostileTextsEndInTime(t *testing.T) {
 		"key=": "key=aB3dE5fG7h ", "twelve": "token = a1B2c3D4e5F6g7H8i9J0\n", "chinese": "密码是", "escapes": `\u0041`, "quotes": "password = \"", "ticks": "`password` ",
 		"flags": "curl -uab:Kd82nq1Xz ", "csv": strings.Repeat("password,", 100) + "x\n", "vendor": "gsk_a1B2c3D4e5F6", "particles": "パスワードを",
 		"signature": "?se=1&sv=2&sig=" + strings.Repeat("aB3x9Q", 9), "pairs": "name: password\n value x ", "variables": `variable "password" `, "pipes": "echo x|sudo -S ",
+		"strokes": "admin / Kd82nq1X! ", "cells": "| password | a b |", "arguments": "net user a Kd82nq1X ", "brackets": " Kd82nq1X (password", "sections": `"a:a:a:password" `,
 		"rows": strings.Repeat("| password ", 150) + "\n|-|\n" + strings.Repeat("| Kd82nq1x ", 150) + "\n",
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -13,8 +13,8 @@ const (
 func (p *pass) ownAssignments(start, end int, password bool) {
 	s := p.v.s
 	start, end, ok := nameOf(s, start, end)
-	if !ok {
-		return
+	if !ok || start > 0 && s[start-1] == '1' && strings.EqualFold(s[start:end], "password") {
+		return // no name, or 1Password's
 	}
 	p.column(start, end, password)
 	p.before(start, password)
@@ -57,6 +57,9 @@ func (p *pass) ownAssignments(start, end int, password bool) {
 	if password && realPassword(value, link, quoted) {
 		p.addOwn(rulePassword, value, from, rankKnown)
 		return
+	}
+	if password && link == linkCell {
+		p.laterCells(from)
 	}
 	if !password && random(value) && !p.harmlessHex(value, start, from+len(value)) {
 		p.addOwn(ruleSecret, value, from, rankGuess)

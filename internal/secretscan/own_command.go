@@ -42,15 +42,50 @@ func (p *pass) ownCommands(start, end int) {
 		}
 	}
 	line := s[end:lineStop(s, end)]
+	word := strings.ToLower(s[start:end])
+	switch word {
+	case "net user":
+		p.argument(line, end, 1)
+		return
+	case "htpasswd":
+		if strings.Contains(line, " -b") || strings.Contains(line, "b ") && strings.HasPrefix(line, " -") {
+			p.argument(line, end, 2)
+		}
+		return
+	case "xfreerdp":
+		if at := strings.Index(line, " /p:"); at >= 0 {
+			p.argument(line[at+len(" /p:")-1:], end+at+len(" /p:")-1, 0)
+		}
+		return
+	}
 	if strings.IndexByte(line, '-') < 0 {
 		return
 	}
-	word := strings.ToLower(s[start:end])
 	for _, c := range commands() {
 		if strings.HasPrefix(word, c.command) {
 			p.flags(c, line, end)
 			return
 		}
+	}
+}
+
+// argument judges a command's argument number n, flags not counted, in line, which begins at offset base.
+func (p *pass) argument(line string, base, n int) {
+	for i := 1; i < len(line); {
+		stop := i
+		for stop < len(line) && line[stop] != ' ' {
+			stop++
+		}
+		if word := line[i:stop]; word != "" && word[0] != '-' {
+			if n == 0 {
+				if value, from, quoted := readValue(p.v.s, base+i); realPassword(value, linkSpace, quoted) && charStats(value).kinds() >= 2 {
+					p.addOwn(rulePassword, value, from, rankKnown)
+				}
+				return
+			}
+			n--
+		}
+		i = stop + 1
 	}
 }
 

@@ -18,6 +18,19 @@ func (p *pass) ownConfigs(start, end int) {
 			p.basic(value, from)
 		}
 		return
+	case s[start] == ' ' && s[end-1] == '/': // admin/value
+		if value, _, _ := readValue(s, end); telling(value) && strings.ContainsAny(value, "@!$%^&*") && !strings.ContainsAny(value, "/#") {
+			at = end
+		}
+	case s[start] == ' ' && s[start+1] == '-': // some tool's "-u user -p value"
+		if value, _, _ := readValue(s, end); telling(value) && strings.Contains(s[lineStart(s, start):start], " -u ") && !strings.ContainsAny(value, ":/") {
+			at = end
+		}
+	case s[start] == ' ' && s[end-1] == ' ':
+		p.slashed(start, end)
+		return
+	case s[end-1] == '(' || c == 'b':
+		at = hashed(s, end)
 	case c == 'i':
 		at = identifiedBy(s, start, end)
 	case c == ':':
@@ -39,6 +52,47 @@ func (p *pass) ownConfigs(start, end int) {
 	if value, from, quoted := readValue(s, at); from <= lineStop(s, end) && realPassword(value, linkSpace, quoted) {
 		p.addOwn(rulePassword, value, from, rankKnown)
 	}
+}
+
+// hashed returns where the literal begins that a function which hashes passwords is given, 0 if it is given a variable.
+func hashed(s string, i int) int {
+	at := i
+	if s[i-1] != '(' {
+		paren := strings.IndexByte(s[i:min(len(s), i+6)], '(')
+		if paren < 0 {
+			return 0
+		}
+		at = i + paren + 1
+	}
+	if value, _, quoted := readValue(s, at); quoted && charStats(value).kinds() >= 3 {
+		return at
+	}
+	return 0
+}
+
+// slashed finds "user / password", where the user is an address or has the name of an account: between two names of
+// anything else, a stroke is an "or".
+func (p *pass) slashed(start, end int) {
+	s := p.v.s
+	text := strings.TrimRight(s[max(lineStart(s, start), start-64):start], "`*_\"'")
+	word := text[strings.LastIndexAny(text, " `*\"'(|")+1:]
+	value, from, quoted := readValue(s, end)
+	if value == "" || value[0] == '@' || value[0] == '#' || charStats(value).kinds() < 3 || from > lineStop(s, end) || !realPassword(value, linkWord, quoted) {
+		return
+	}
+	if _, host, ok := strings.Cut(value, "@"); ok && strings.Contains(host, ".") {
+		return // another address
+	}
+	_, host, address := strings.Cut(word, "@")
+	switch strings.ToLower(word) {
+	case "admin", "root", "administrator", "user", "test", "tester", "demo", "guest", "ubuntu", "postgres", "sa", "service", "operator":
+	default:
+		marked := strings.ContainsAny(value, "@#!$%^&*") && (quoted || telling(value) && charStats(value).upper > 0 && strings.IndexByte(value, '.') < 0)
+		if !(address && strings.Contains(host, ".")) && !marked {
+			return
+		}
+	}
+	p.addOwn(rulePassword, value, from, rankKnown)
 }
 
 // identifiedBy returns where the password begins that follows "identified", 0 if this is no statement: in prose, too,

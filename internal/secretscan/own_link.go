@@ -49,6 +49,16 @@ func (p *pass) link(start, i int) (link, int) {
 	if at := argument(s, i); at > 0 {
 		return linkSpace, at
 	}
+	if strings.HasPrefix(s[i:], " (") {
+		if value, from, _ := readValue(s, i+2); telling(value) && strings.HasPrefix(strings.TrimLeft(s[from+len(value):], "`\"'*"), ")") {
+			return linkSpace, i + 2 // the password (VALUE)
+		}
+	}
+	if s[marks] == '>' && marks == i+1 && s[i] != ' ' {
+		if value, from, _ := readValue(s, marks+1); value != "" && strings.HasPrefix(s[from+len(value):], "</") {
+			return linkSign, marks + 1 // <entry key="password">value</entry>
+		}
+	}
 	if k, at := sentence(s, i); k != linkNone {
 		return k, at
 	}
@@ -60,7 +70,7 @@ func (p *pass) link(start, i int) (link, int) {
 			i = from + 1
 			value, _, quoted = readValue(s, i)
 		}
-		if telling(value) || realPassword(value, linkSpace, quoted) && (netrc(s, start) || setter(s, start)) {
+		if telling(value) || realPassword(value, linkSpace, quoted) && (netrc(s, start) || setter(s, start) || listed(s, start) && charStats(value).kinds() >= 3) {
 			return linkSpace, i
 		}
 	}
@@ -103,7 +113,13 @@ func closed(s string, i int) (link, int) {
 // telling reports values that are no word of a sentence, whatever stands before them.
 func telling(v string) bool {
 	st := charStats(v)
-	if len(v) < 8 || st.digits == 0 || wordish(v) {
+	if len(v) < 8 || st.digits == 0 {
+		return false
+	}
+	if st.upper > 0 && st.lower > 0 && strings.ContainsAny(v, "@#!$%^&*") && !strings.ContainsAny(v, "./:") {
+		return true // as people make them up: "Harbour@2024"
+	}
+	if wordish(v) {
 		return false
 	}
 	return st.kinds() >= 3 || len(v) >= 10 && st.marks == 0 && !isHex(v) && (st.turns >= 4 || unspeakable(v))
@@ -126,23 +142,41 @@ func unspeakable(v string) bool {
 // or a function that takes it, `withPassword("value")`. It returns 0 if there is none, or one that may be a name.
 func argument(s string, i int) int {
 	at := i
-	if s[at] == '"' || s[at] == '\'' {
-		for at++; at < len(s) && (s[at] == ',' || s[at] == ' '); {
+	switch s[i] {
+	case '(':
+		at++
+	case '"', '\'':
+		for at < len(s) && at < i+4 && strings.IndexByte("\"'])", s[at]) >= 0 {
 			at++
 		}
-		if s[i+1:at] == "" || s[i+1] != ',' {
+		if byteAt(s, at) != ',' {
 			return 0
 		}
-	} else if s[at] == '(' {
-		at++
+		for at++; at < len(s) && s[at] == ' '; {
+			at++
+		}
 	}
 	if at == i || at == len(s) || s[at] != '"' && s[at] != '\'' {
 		return 0
 	}
-	if value, from, quoted := readValue(s, at); quoted && telling(value) && strings.IndexByte("),", byteAt(s, from+len(value)+1)) >= 0 {
+	value, from, quoted := readValue(s, at)
+	end := from + len(value) + 1
+	if byteAt(s, end) == ' ' {
+		end++
+	}
+	if quoted && len(value) >= 8 && charStats(value).kinds() >= 3 && realPassword(value, linkSpace, true) && strings.IndexByte("),", byteAt(s, end)) >= 0 {
 		return at
 	}
 	return 0
+}
+
+// listed reports whether the name at start goes on with a list that has a user in it: "user app, password VALUE".
+func listed(s string, start int) bool {
+	if start < 2 || s[start-1] != ' ' || s[start-2] != ',' {
+		return false
+	}
+	line := strings.ToLower(s[max(lineStart(s, start), start-80):start])
+	return containsAny(line, []string{"user", "login", "benutzer", "account", "@"})
 }
 
 // setter reports whether the name around start stands behind a word that gives a variable its value without a sign:
@@ -192,7 +226,7 @@ func sign(s string, i int) (link, int) {
 		return linkNone, 0
 	}
 	rest := s[i:]
-	for _, op := range []string{":=", "=>", "->", "→", "::", "==", "!=", "?=", "=", ":", "||", "|"} {
+	for _, op := range []string{":=", "=>", "->", "→", "::", "===", "!==", "==", "!=", "?=", "=", ":", "||", "|"} {
 		if !strings.HasPrefix(rest, op) {
 			continue
 		}
@@ -202,7 +236,7 @@ func sign(s string, i int) (link, int) {
 				return linkSign, i + 2 // a definition list
 			}
 			return linkNone, 0
-		case "!=", "||":
+		case "!=", "!==", "||":
 			return linkNone, 0
 		case "|":
 			return linkCell, i + 1

@@ -62,6 +62,16 @@ func nameKey(s string, start int) (at int, kind pairKind) {
 	for i > 0 && start-i < 64 && (isAlnum(s[i-1]) || strings.IndexByte("_.-/", s[i-1]) >= 0) {
 		i--
 	}
+	if i > 1 && s[i-1] == ':' && isAlnum(s[i-2]) {
+		// "Section:Name" within quotes, as .NET has it.
+		j := i - 2
+		for j > 0 && start-j < 64 && (isAlnum(s[j-1]) || s[j-1] == ':') {
+			j--
+		}
+		if j > 0 && s[j-1] == '"' {
+			i = j
+		}
+	}
 	back := func(set string) {
 		for limit := max(0, i-16); i > limit && strings.IndexByte(set, s[i-1]) >= 0; {
 			i--

@@ -18,6 +18,9 @@ func sentence(s string, i int) (link, int) {
 			if strings.IndexByte(s[i:j], '\n') >= 0 {
 				return linkNone, 0 // the next line names something else
 			}
+			if c == '=' && strings.IndexByte("\"'", s[i]) >= 0 && j > 0 && isAlnum(s[j-1]) {
+				return linkNone, 0 // the next attribute of an element
+			}
 			if j+1 < len(s) && (isSpace(s[j+1]) || strings.IndexByte("`\"'*", s[j+1]) >= 0) {
 				if value, _, _ := readValue(s, j+1); isHex(value) && len(value) >= 32 && containsAny(strings.ToLower(s[i:j]), digestWords()) {
 					return linkNone, 0 // "password sha256: …"
@@ -134,6 +137,14 @@ func (p *pass) before(start int, password bool) {
 		from++
 	}
 	head := s[from:start]
+	if password && strings.HasSuffix(head, " (") {
+		text := strings.TrimRight(head[:len(head)-1], "`\"'*_ ")
+		word := strings.LastIndexAny(text, " `\"'*(") + 1
+		if value := text[word:]; telling(value) && realPassword(value, linkWord, true) {
+			p.addOwn(rulePassword, value, from+word, rankKnown) // "VALUE (password)"
+		}
+		return
+	}
 	for _, w := range []string{" as ", " is the ", " is our ", " is its ", "作为", "是"} {
 		at := strings.LastIndex(head, w)
 		if at <= 0 || strings.ContainsAny(head[at+len(w):], ".,;:=|") || len(head)-at-len(w) > 30 {

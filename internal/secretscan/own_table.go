@@ -55,6 +55,25 @@ func (p *pass) column(start, end int, password bool) {
 	}
 }
 
+// laterCells looks at the cells behind the one at i, which tells what a variable is for: one of them may hold its value.
+func (p *pass) laterCells(i int) {
+	s := p.v.s
+	to := lineStop(s, i)
+	for range 4 {
+		bar := strings.IndexByte(s[i:to], '|')
+		if bar < 0 {
+			return
+		}
+		i += bar + 1
+		value, from, quoted := readValue(s, i)
+		cell, _, _ := strings.Cut(s[min(from, to):to], "|")
+		if from < to && strings.Trim(cell[min(len(value), len(cell)):], "`\"'* ") == "" && charStats(value).kinds() >= 3 && realPassword(value, linkWord, quoted) {
+			p.addOwn(rulePassword, value, from, rankKnown)
+			return
+		}
+	}
+}
+
 // csv looks below a line of names with commas between, which begins at from and names a secret at start.
 func (p *pass) csv(from, start int, password bool) {
 	s := p.v.s

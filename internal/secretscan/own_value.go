@@ -116,6 +116,9 @@ func realPassword(v string, k link, quoted bool) bool {
 	if strings.Contains(v, " ") {
 		return quoted && passphrase(v)
 	}
+	if namesPassword(v, st) || !quoted && (v[0] == '.' || v[0] == '?') {
+		return false
+	}
 	if v[0] == '-' || v[0] == '&' || v[0] == ',' || v[0] == '#' && (isHex(v[1:]) || st.digits == 0 && st.upper == 0 && wordish(v[1:])) {
 		return false
 	}
@@ -145,6 +148,15 @@ func realPassword(v string, k link, quoted bool) bool {
 		return st.digits > 0 && (st.upper > 0 || st.digits > 1 || len(v) >= 10 && !wordish(v))
 	}
 	return true
+}
+
+// namesPassword reports identifiers of code that speak of a password: "hashedPassword2".
+func namesPassword(v string, st stats) bool {
+	if st.digits > 2 || !isName(v) {
+		return false
+	}
+	low := strings.ToLower(v)
+	return containsAny(low, []string{"password", "passwd", "pwd", "passphrase"}) || strings.HasSuffix(strings.TrimRight(low, "0123456789"), "pw")
 }
 
 // passphrase reports four or more words joined by dashes or spaces.

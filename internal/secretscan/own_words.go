@@ -35,15 +35,15 @@ func ownWords() map[ownKind][]string {
 		ownCLI: {"mysql", "mariadb", "sshpass", "redis-cli", "docker login", "podman login", "registry login", "psql", "curl", "ldapsearch", "ldapmodify", "ldapadd",
 			"ldapwhoami", "mongosh", "mongodump", "mongorestore", "smbclient", "az login", "sqlplus", "echo ",
 			"mosquitto_", //nolint:misspell // a program's name
-			"sqlcmd", "ipmitool", "unzip", "lftp", "rpcclient"},
-		ownConfig: {"identified", "requirepass", "masterauth", "auth-pass", "securestring ", " on >", ":5432:", `auth":`, `auth" :`, "_auth="},
+			"sqlcmd", "ipmitool", "unzip", "lftp", "rpcclient", "net user", "htpasswd", "xfreerdp"},
+		ownConfig: {"identified", "requirepass", "masterauth", "auth-pass", "securestring ", "bcrypt.hash", "encoder.encode(", "hashpw(", "hash_password(", "hashpassword(", " / ", " admin/", " root/", " -p ", " on >", ":5432:", `auth":`, `auth" :`, "_auth="},
 		ownVendor: vendorWords(),
 	}
 }
 
 // shortWords lists "pass" and "pw" with what makes names of them: a sign, what may stand before one, a cell's border.
 func shortWords() []string {
-	words := []string{"pw `", "/pass)", "/pw)"}
+	words := []string{"pw `", "/pass)", "/pw)", ", pass ", ", pw "}
 	for _, w := range []string{"pass", "pw"} {
 		for _, next := range []string{"=", ":", " =", " :", "  ", "\t", `"`, "'", "`:", "*", ">"} {
 			words = append(words, w+next)
@@ -63,6 +63,8 @@ func nameOf(s string, start, end int) (from, to int, ok bool) {
 			start++
 		}
 		return start, end, shortHeading(s, start, end)
+	case s[start] == ',': // "user svc, pass value"
+		return start + 2, end - 1, listed(s, start+2)
 	case s[start] == '/': // "(user/pass): admin / value"
 		return start + 1, end - 1, pairHead(s[:start+1])
 	case s[start] == '-': // "--db-pass value"

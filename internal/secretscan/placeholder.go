@@ -13,7 +13,7 @@ func fillers() []string {
 		"apikey", "pbkdf2", "argon2id", "argon2", "bcrypt", "scrypt", "sha256", "sha384", "sha512", "sha1", "aes256", "aes128", "ed25519", "hmac", "base64", "rs256", "hs256", "es256",
 		"oauth2", "utf8", "bearer", "basic", "your", "here", "this", "test", "demo", "user", "pass", "auth", "none", "null", "true", "false",
 		"todo", "tbd", "mock", "some", "real", "long", "very", "prod", "text", "guest", "root", "postgres", "redis", "mysql", "qwerty",
-		"enter", "from", "api", "key", "the", "foo", "bar", "baz", "my", "me", "in", "to", "is", "db", "v1", "v2", "id", "goes", "12345678", "123456", "1234", "123",
+		"enter", "from", "api", "key", "the", "foo", "bar", "baz", "goes", "12345678", "123456", "1234", "123",
 	}
 }
 
@@ -29,13 +29,20 @@ func placeholder(v string) bool {
 	for _, w := range fillers() {
 		low = strings.ReplaceAll(low, w, " ")
 	}
+	gone := len(v) - len(low) + strings.Count(low, " ")
 	st := charStats(low)
-	// What is left besides the filler words.
+	// What is left besides the filler words. Short ones count only where they stand alone: "me" is a part of many names.
 	rest := st.letters() + st.digits
+	for _, w := range strings.FieldsFunc(low, func(r rune) bool { return r >= 0x80 || !isAlnum(byte(r)) }) {
+		switch w {
+		case "my", "me", "in", "to", "is", "db", "v1", "v2", "id":
+			rest -= len(w)
+			gone += len(w)
+		}
+	}
 	if rest == 0 {
 		return true
 	}
-	gone := len(v) - len(low) + strings.Count(low, " ")
 	if gone >= 3 && rest <= 3 && st.marks-strings.Count(low, " ") <= strings.Count(low, "-")+strings.Count(low, "_")+strings.Count(low, ".") {
 		return true
 	}

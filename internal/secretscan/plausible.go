@@ -89,10 +89,13 @@ func entropy(s string) float64 {
 
 // reference reports values that say where a secret is kept: code, paths, URLs, names of variables and vault entries.
 func reference(v string) bool {
+	if v == "" {
+		return false
+	}
 	low := strings.ToLower(v)
-	for _, p := range []string{"/", "./", "../", "~/", "http://", "https://", "file:", "op://", "vault:", "env:", "arn:", "projects/", "ssm:",
+	for _, p := range []string{"/", "./", "../", "~/", "@/", "@./", "@~/", "http://", "https://", "file:", "op://", "vault:", "env:", "arn:", "projects/", "ssm:",
 		"process.", "os.", "system.", "config.", "settings.", "self.", "this.", "req.", "request.", "secrets.", "env.", "getenv",
-		"keychain", "sops:", "enc[", "!vault", "!secret", "!ref", "refs/", "secret/", "secrets/", "data:", "kv/"} {
+		"keychain", "sops:", "enc[", "!vault", "!secret", "!ref", "refs/", "secret/", "secrets/", "data:", "kv/", "id=", "src=", "type="} {
 		if strings.HasPrefix(low, p) {
 			return true
 		}
@@ -100,9 +103,15 @@ func reference(v string) bool {
 	if strings.Contains(v, "](") {
 		return true // a Markdown link
 	}
+	if end := strings.IndexByte(v[1:], ':'); v[0] == ':' && end > 0 && isLowerName(v[1:1+end]) {
+		return true // an emoji's short name
+	}
 	if strings.Contains(v, "(") {
 		at := strings.IndexByte(v, '(')
-		return at > 0 && isName(v[:at])
+		return at > 0 && isName(strings.ReplaceAll(v[:at], "::", "."))
+	}
+	if at := strings.IndexByte(v, '['); at > 0 && isLowerName(v[:at]) {
+		return true // params[:name]
 	}
 	if len(v) > 2 && isLetter(v[0]) && v[1] == ':' && v[2] == '\\' || strings.Contains(v, "::") || strings.Contains(v, "->") || strings.Contains(v, "://") {
 		return true

@@ -26,14 +26,19 @@ const (
 	AtHand Set = "at hand"
 	// KeptBack items (files "_b") were written with the first rules, and kept back until these were done.
 	KeptBack Set = "kept back"
-	// HeldOut items (files "_c") were written before the rules of version 4, and looked at only after those were done.
+	// HeldOut items (files "_c") were written before the rules of version 4, and looked at only after those stood.
 	HeldOut Set = "held out"
 	// HeldOutToo items (files "_d") were written when what HeldOut had shown was still to be mended, and measured after.
 	HeldOutToo Set = "held out, too"
+	// FromLife items (files "_e") have the forms met in public repositories, with passwords as people make them up.
+	FromLife Set = "from life"
+	// LastLook items (files "_f") were written when all the others were found. What they show that has no name of a
+	// password beside it is left as it is.
+	LastLook Set = "last look"
 )
 
 // Sets lists the sets in the order of the corpus.
-func Sets() []Set { return []Set{AtHand, KeptBack, HeldOut, HeldOutToo} }
+func Sets() []Set { return []Set{AtHand, KeptBack, HeldOut, HeldOutToo, FromLife, LastLook} }
 
 // file is the last letter of the names of a set's files.
 func (s Set) file() string {
@@ -44,8 +49,12 @@ func (s Set) file() string {
 		return "b"
 	case HeldOut:
 		return "c"
+	case HeldOutToo:
+		return "d"
+	case FromLife:
+		return "e"
 	}
-	return "d"
+	return "f"
 }
 
 // Planted is a text with one secret.

@@ -172,6 +172,28 @@ func (g *generator) make(kind string) string {
 		}
 	case "hex16s":
 		return g.from(hexDig, 16)
+	case "pw_human":
+		word := g.pick("Falcon", "Harbour", "Lisbon", "Ferrari", "Welcome", "Sunny", "Marble", "Ledger", "Acme", "Cobalt")
+		year := g.pick("2019", "2021", "2024", "2026", "77", "123", "007", "42")
+		switch g.rand.IntN(6) {
+		case 0:
+			return word + "@" + year + g.pick("", "!", "#")
+		case 1:
+			return word + year + g.pick("!", "!!", "#", "*", "$")
+		case 2:
+			return word + "#" + g.pick("Prod", "Root", "Team") + year
+		case 3:
+			return year + word + year + g.pick("", "!")
+		case 4:
+			return strings.ToLower(word) + g.pick("Box", "Hill", "Gate") + year
+		}
+		return strings.NewReplacer("a", "4", "e", "3", "o", "0", "s", "5").Replace(word) + g.pick("!", "_", "") + year
+	case "pw_pascal":
+		return g.pick("Long", "Blue", "Slow") + g.pick("Rag", "Fox", "Elm") + g.pick("Halts", "Sings", "Turns") + g.pick("Lied", "Cold", "Once")
+	case "pw_caps":
+		return g.pick("FERRARI", "LISBON", "HARBOUR", "COBALT") + g.from(digits, 2)
+	case "pw_plain":
+		return g.pick("ledger", "harbour", "cobalt") + "_" + g.pick("main", "prod", "core")
 	case "pw_mixed_lower":
 		return g.from("bcdfghjkmnpqrstvwxz", 4) + g.from(digits, 2) + g.from(lower, 4) + g.from(digits, 2)
 	case "pw_weak":
