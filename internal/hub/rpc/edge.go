@@ -152,14 +152,13 @@ func open(method string) bool {
 }
 
 func (e *edge) enter(ctx context.Context) (authn.Identity, error) {
-	md, _ := metadata.FromIncomingContext(ctx)
-	header := ""
-	switch v := md.Get("authorization"); len(v) {
+	bearer := ""
+	switch v := metadata.ValueFromIncomingContext(ctx, "authorization"); len(v) {
 	case 1:
-		header = v[0]
+		bearer = v[0]
 	case 0:
 		// A certificate may stand for someone where no other credential is sent.
-		if cert := e.certificate(ctx, md); cert != nil {
+		if cert := e.certificate(ctx); cert != nil {
 			who, err := e.auth.Certified(cert)
 			if err == nil {
 				knowPeer(ctx)
@@ -167,11 +166,20 @@ func (e *edge) enter(ctx context.Context) (authn.Identity, error) {
 			return who, err
 		}
 	}
-	who, err := e.auth.Authenticate(ctx, header)
+	who, err := e.auth.Authenticate(ctx, bearer)
 	if err == nil {
 		knowPeer(ctx)
 	}
 	return who, err
+}
+
+// header returns what the caller sent under key, or "" if it was not sent once. It does
+// not copy the other headers, as metadata.FromIncomingContext does.
+func header(ctx context.Context, key string) string {
+	if v := metadata.ValueFromIncomingContext(ctx, key); len(v) == 1 {
+		return v[0]
+	}
+	return ""
 }
 
 // knowPeer tells the connection, if it wants to know, that its peer has a credential:
@@ -185,10 +193,10 @@ func knowPeer(ctx context.Context) {
 }
 
 // certificate returns the caller's client certificate, if one was verified.
-func (e *edge) certificate(ctx context.Context, md metadata.MD) *x509.Certificate {
+func (e *edge) certificate(ctx context.Context) *x509.Certificate {
 	if e.local {
-		if v := md.Get(ClientCertKey); len(v) == 1 {
-			if cert, err := x509.ParseCertificate([]byte(v[0])); err == nil {
+		if der := header(ctx, ClientCertKey); der != "" {
+			if cert, err := x509.ParseCertificate([]byte(der)); err == nil {
 				return cert
 			}
 		}
@@ -225,9 +233,8 @@ func principalOf(id authn.Identity) service.Principal {
 // requestID returns the id that the caller brought, if it is harmless in a log, or a
 // new one.
 func (e *edge) requestID(ctx context.Context) string {
-	md, _ := metadata.FromIncomingContext(ctx)
-	if v := md.Get(RequestIDHeader); len(v) == 1 && harmless(v[0]) && (isHex(v[0]) || !e.secret(v[0])) {
-		return v[0]
+	if id := header(ctx, RequestIDHeader); harmless(id) && (isHex(id) || !e.secret(id)) {
+		return id
 	}
 	return uuid.NewString()
 }

@@ -12,7 +12,7 @@ import (
 // CommitRequest is a commit as it was asked for.
 type CommitRequest struct {
 	Project      memory.ProjectKey
-	Changes      []memory.Change
+	Changes      []memory.Change // their contents become the store's; do not change them afterwards
 	Message      string
 	RequestID    string // makes a retry harmless; "" = none
 	ValidateOnly bool
@@ -58,7 +58,7 @@ func (s *Service) commit(ctx context.Context, c Call, req CommitRequest) (store.
 	author.Principal = c.Principal.Name
 	sreq := store.CommitRequest{
 		Project: key, Author: author, Now: s.Now(), Message: req.Message, Changes: req.Changes,
-		RequestID: req.RequestID, Quota: s.quota(team), ValidateOnly: req.ValidateOnly,
+		RequestID: req.RequestID, Quota: s.quota(team), ValidateOnly: req.ValidateOnly, HandedOver: true,
 	}
 	res, err := s.Backend.Commit(ctx, sreq)
 	if errors.Is(err, memory.ErrNotFound) {

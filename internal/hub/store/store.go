@@ -109,12 +109,15 @@ type ListOptions struct {
 
 // CommitRequest is a commit as the service has admitted it.
 type CommitRequest struct {
-	Project   memory.ProjectKey
-	Author    memory.Author
-	Now       time.Time // the one "now" of the commit, UTC
-	Message   string
-	Changes   []memory.Change
-	RequestID string // "" = none
+	Project memory.ProjectKey
+	Author  memory.Author
+	Now     time.Time // the one "now" of the commit, UTC
+	Message string
+	Changes []memory.Change
+	// HandedOver says that nobody will change the contents any more, so that the store
+	// may keep them instead of copies.
+	HandedOver bool
+	RequestID  string // "" = none
 	// Quota bounds the project after the commit; a zero field is no bound. What
 	// exceeds it and grows the project is an ErrQuotaExceeded.
 	Quota Quota

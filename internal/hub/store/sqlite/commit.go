@@ -82,13 +82,16 @@ type committing struct {
 	headSeq int64 // of the commit to answer with, when result lacks it; 0 = none
 }
 
-// own replaces the request's contents by copies, which history then shares.
+// own makes the request's contents the store's, by copying them if need be; history
+// then shares them.
 func (c *committing) own() {
 	changes := make([]memory.Change, len(c.req.Changes))
 	copy(changes, c.req.Changes)
 	for i := range changes {
 		if changes[i].Kind == memory.Put {
-			changes[i].Content = store.CloneContent(changes[i].Content)
+			if !c.req.HandedOver {
+				changes[i].Content = store.CloneContent(changes[i].Content)
+			}
 			c.size += int64(len(changes[i].Content))
 		}
 	}

@@ -168,7 +168,7 @@ func (t *transaction) spill(o *pending, now time.Time) error {
 	}
 	// All of p.recent is at or below the durable head; what this transaction adds is
 	// in o.recent, and above it.
-	t.after = append(t.after, func() { p.recent = o.recent })
+	t.after = append(t.after, func() { p.recent, o.recent = o.recent, nil })
 	return t.c.exec(stSetSpilled, int64(p.rev), p.id)
 }
 

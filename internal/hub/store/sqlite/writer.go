@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/memsvc/memsvc/internal/hub/store"
@@ -46,11 +47,17 @@ type writer struct {
 	oldDay  int64 // request ids of days before it are gone
 	scrub   bool  // the log may hold redacted text
 	ground  *ground
-	buf     []byte
+
+	// Memory for transactions, kept because every commit needs some of it.
+	buf      []byte
+	versions []version
+	pending  map[*project]*pending
+	spare    []*pending
 }
 
 func newWriter(s *Store, c *conn) *writer {
-	return &writer{s: s, c: c, queue: make(chan *request, maxBatch), finished: make(chan struct{})}
+	return &writer{s: s, c: c, queue: make(chan *request, maxBatch), finished: make(chan struct{}),
+		pending: make(map[*project]*pending)}
 }
 
 func (w *writer) load() error {
@@ -180,7 +187,8 @@ func (w *writer) try(batch []*request, answers []error) (err error) {
 	if err := w.c.exec(stBegin); err != nil {
 		return err
 	}
-	t := &transaction{w: w, c: w.c, s: w.s, epoch: w.s.epoch(), seq: w.nextSeq}
+	t := &transaction{w: w, c: w.c, s: w.s, epoch: w.s.epoch(), seq: w.nextSeq, pending: w.pending}
+	defer w.reuse(t)
 	defer func() {
 		if err != nil {
 			_ = w.c.exec(stRollback) // SQLite may have rolled back by itself
@@ -246,10 +254,44 @@ type pending struct {
 	entries map[memory.Path]head
 	commits []memory.Commit
 	places  []place             // of commits
-	recent  map[[16]byte]recent // request ids of commits; nil until there is one
+	recent  map[[16]byte]recent // request ids of commits
 	spilled bool                // wrote rows of requests
 	settled bool                // wrote the heads, as of before this transaction
 	undo    []pathMove
+}
+
+// maxKept bounds what a pending state that is used again keeps room for.
+const maxKept = 64
+
+// unused returns a pending state without content.
+func (w *writer) unused() *pending {
+	if n := len(w.spare); n > 0 {
+		o := w.spare[n-1]
+		w.spare = w.spare[:n-1]
+		return o
+	}
+	return &pending{entries: make(map[memory.Path]head, 1)}
+}
+
+// reuse keeps the memory of a transaction that is over, but nothing that it held.
+func (w *writer) reuse(t *transaction) {
+	for _, o := range t.order {
+		if len(o.entries) > maxKept || len(o.commits) > maxKept || len(o.recent) > maxKept {
+			continue
+		}
+		clear(o.entries)
+		clear(o.commits)
+		clear(o.recent)
+		clear(o.undo)
+		*o = pending{entries: o.entries, recent: o.recent,
+			commits: o.commits[:0], places: o.places[:0], undo: o.undo[:0]}
+		w.spare = append(w.spare, o)
+	}
+	clear(w.pending)
+	clear(w.versions)
+	if cap(w.versions) > maxKept {
+		w.versions = nil
+	}
 }
 
 // pathMove is a change of a collision index, for taking it back.
@@ -265,11 +307,8 @@ func (t *transaction) on(p *project) *pending {
 		return o
 	}
 	// The writer alone changes p, so reading it needs no lock here.
-	o := &pending{p: p, rev: p.rev, commit: p.commit, seq: p.seq, files: p.files, bytes: p.bytes,
-		entries: make(map[memory.Path]head, 1)}
-	if t.pending == nil {
-		t.pending = make(map[*project]*pending)
-	}
+	o := t.w.unused()
+	o.p, o.rev, o.commit, o.seq, o.files, o.bytes = p, p.rev, p.commit, p.seq, p.files, p.bytes
 	t.pending[p] = o
 	t.order = append(t.order, o)
 	return o
@@ -321,10 +360,11 @@ func (t *transaction) append(o *pending, c *memory.Commit, tag *requestTag) erro
 	}
 	seq := t.seq
 	t.seq++
-	r := record{Commit: *c, versions: make([]version, len(c.Changes)), request: tag}
+	r := record{Commit: *c, versions: slices.Grow(t.w.versions[:0], len(c.Changes))[:len(c.Changes)], request: tag}
+	t.w.versions = r.versions
 	for i := range c.Changes {
 		v := &r.versions[i]
-		v.AppliedChange = c.Changes[i]
+		*v = version{AppliedChange: c.Changes[i]}
 		if was, ok := o.entry(v.Path); ok {
 			v.prevSeq, v.prevRev = was.seq, was.rev
 		}
@@ -342,10 +382,12 @@ func (t *transaction) append(o *pending, c *memory.Commit, tag *requestTag) erro
 	if tag == nil {
 		return nil
 	}
-	if o.recent == nil {
-		o.recent = make(map[[16]byte]recent, 1)
+	if len(o.recent) == 0 {
 		if err := t.spill(o, c.Time); err != nil {
 			return err
+		}
+		if o.recent == nil {
+			o.recent = make(map[[16]byte]recent, 1)
 		}
 	}
 	o.recent[tag.key] = recent{seq: seq, rev: c.Revision, at: c.Time}

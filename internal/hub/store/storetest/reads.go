@@ -23,6 +23,7 @@ func readPromises() []promise {
 		{"GetAtRevision", getAtRevision},
 		{"TombstonesStay", tombstonesStay},
 		{"ValuesAreCopies", valuesAreCopies},
+		{"HandedOverContents", handedOverContents},
 	}
 }
 
@@ -210,6 +211,26 @@ func valuesAreCopies(_ *testing.T, e *env) {
 		h, err := e.b.History(ctx, e.key, 0, 0, 0)
 		e.must(err)
 		copy(h[0].Changes[0].Content, "scribble")
+	}
+}
+
+// Contents that were handed over are kept as others are, and given out as copies.
+func handedOverContents(_ *testing.T, e *env) {
+	req := e.request(put("a.md", "original"), memory.Change{Path: "empty.md", Kind: memory.Put})
+	req.HandedOver = true
+	_, err := e.b.Commit(ctx, req)
+	e.must(err)
+	for range 2 {
+		for range 2 {
+			copy(e.get("a.md", 0).Content, "scribble")
+			for _, ch := range e.changes(0)[0].Changes {
+				e.equal("there is a content", ch.Content != nil, true)
+				copy(ch.Content, "scribble")
+			}
+		}
+		e.equal("text", e.text("a.md", 0), "original")
+		e.equal("empty text", e.text("empty.md", 0), "")
+		e.reopen()
 	}
 }
 
