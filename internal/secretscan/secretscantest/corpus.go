@@ -18,7 +18,8 @@ import (
 //go:embed corpus/*.txt
 var files embed.FS
 
-// Set says what an item's measure is worth: how much of it was known while rules were written (see docs/guard.md).
+// Set says what an item's measure is worth: how much of it was known while rules were written. Only the first look at a
+// set tells how often a new form passes; docs/guard.md has these figures, for they cannot be measured again.
 type Set string
 
 const (
