@@ -64,7 +64,7 @@ breaking: ## Check the proto contract against the one that landed before
 	./hack/breaking.sh $(BUF)
 
 .PHONY: generate
-generate: ## Regenerate Go, gateway and OpenAPI from api/proto
+generate: ## Regenerate Go, gateway and OpenAPI from api/proto, and the dashboards
 	./hack/generate.sh . $(BUF)
 
 .PHONY: generate-check
@@ -82,6 +82,10 @@ bench: ## Run the benchmarks (BENCH_PKGS, BENCHTIME)
 .PHONY: simulate
 simulate: ## Simulate many machines and faults with SEEDS seeds, or for SIMTIME
 	CGO_ENABLED=0 go test -count=1 -timeout 60m ./internal/simtest -v -run '^TestSimulate(Solo)?$$' $(if $(SEEDS),-seeds=$(SEEDS),-simtime=$(SIMTIME))
+
+.PHONY: rules
+rules: ## Check alert rules and dashboards with Prometheus itself (built on first use, some minutes)
+	./hack/rules.sh
 
 .PHONY: grpcurl
 grpcurl: ## Call a running hub: make grpcurl ARGS='-plaintext 127.0.0.1:7420 list'

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fails if the checked-in generated files are not what api/proto gives today.
+# Fails if the checked-in generated files are not what their sources give today.
 #
 # usage: generate-check.sh BUF-COMMAND...
 set -euo pipefail
@@ -10,7 +10,8 @@ trap 'rm -rf "$fresh"' EXIT
 ./hack/generate.sh "$fresh" "$@"
 # Sources that lie beside the generated files are not part of the question.
 if ! diff -ru --exclude='*.proto' api/proto "$fresh/api/proto" ||
-	! diff -ru --exclude='openapi*.go' --exclude='options.yaml' api/openapi "$fresh/api/openapi"; then
+	! diff -ru --exclude='openapi*.go' --exclude='options.yaml' api/openapi "$fresh/api/openapi" ||
+	! diff -ru deploy/grafana/dashboards "$fresh/deploy/grafana/dashboards"; then
 	echo "generate-check: generated files are stale; run 'make generate' and commit the result" >&2
 	exit 1
 fi

@@ -90,12 +90,13 @@ var layers = map[string]rule{
 	"clients/install": {internal: []string{"memory", "lifecycle/...", "agent/control"}},
 
 	// Tests. The programs must never depend on them.
-	"archtest": {testOnly: true},
-	"hubtest":  {internal: append([]string{"hub/..."}, shared...), testOnly: true},
-	"simtest":  {internal: append([]string{"hub/...", "agent/...", "hubtest"}, shared...), testOnly: true},
-	"killtest": {internal: append([]string{"hub/...", "agent/...", "hubtest", "pgtest"}, shared...), testOnly: true},
-	"pgtest":   {testOnly: true},
-	"e2e":      {internal: append([]string{"hub/...", "agent/...", "hubtest"}, shared...), testOnly: true},
+	"archtest":    {testOnly: true},
+	"hubtest":     {internal: append([]string{"hub/..."}, shared...), testOnly: true},
+	"simtest":     {internal: append([]string{"hub/...", "agent/...", "hubtest"}, shared...), testOnly: true},
+	"killtest":    {internal: append([]string{"hub/...", "agent/...", "hubtest", "pgtest"}, shared...), testOnly: true},
+	"pgtest":      {testOnly: true},
+	"e2e":         {internal: append([]string{"hub/...", "agent/...", "hubtest"}, shared...), testOnly: true},
+	"observetest": {internal: append([]string{"hub/...", "agent/...", "hubtest"}, shared...), testOnly: true},
 }
 
 // ruleOf returns the rule of the package below internal/. A companion, X/xtest beside
@@ -132,7 +133,7 @@ var programs = map[string][]string{
 }
 
 // testPackages may import test libraries; so may every companion.
-var testPackages = []string{"hubtest", "simtest", "killtest", "pgtest", "e2e"}
+var testPackages = []string{"hubtest", "simtest", "killtest", "pgtest", "e2e", "observetest"}
 
 // restricted says who alone may import a foreign package, or a package of api/.
 // Keys are import path prefixes on segment borders; values are packages below

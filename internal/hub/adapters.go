@@ -107,6 +107,9 @@ func newObserver(reg prometheus.Registerer, feed *changefeed.Feed) *observer {
 		}, []string{"what"}),
 		rules: &labelBound{most: maxRules},
 	}
+	for _, what := range []string{"versions", "commits", "bytes"} {
+		o.compacted.WithLabelValues(what) // it begins at zero, so that the first removal shows
+	}
 	reg.MustRegister(o.commits, o.refusals, o.lag, o.auditLost, o.rescan, o.compacted,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "memsvc_watchers", Help: "Watches open."},
 			func() float64 { return float64(feed.Watchers()) }),
