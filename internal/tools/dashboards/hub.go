@@ -57,6 +57,10 @@ func hub() *dashboard.DashboardBuilder {
 			q("{{method}}", `histogram_quantile(0.95, sum by (method, le) (rate(memsvc_rpc_seconds_bucket{%s,method!~"%s"}[$__rate_interval])))`, here, streams))).
 		WithPanel(graph("Guard", "How long the secret guard takes for a text. A text seen before costs next to nothing.", seconds, nil,
 			quantiles("memsvc_guard_seconds", here)...)).
+		WithPanel(graph("JWTs and certificates refused", "By reason. The hub's own tokens that are refused count as calls with the code Unauthenticated.", perSec, nil,
+			q("{{why}}", `sum by (why) (rate(memsvc_foreign_credentials_refused_total{%s}[$__rate_interval]))`, here))).
+		WithPanel(graph("Issuers' keys", "Fetches, by issuer and outcome.", perSec, nil,
+			q("{{issuer}} {{outcome}}", `sum by (issuer, outcome) (rate(memsvc_oidc_key_fetches_total{%s}[$__rate_interval]))`, here))).
 		WithRow(row("How watchers fare")).
 		WithPanel(graph("Delivery", "From a commit, or from the begin of the watch if that was later, to its handing over to a watcher's stream.", seconds, okUntil(.25, 2),
 			quantiles("memsvc_delivery_seconds", here)...)).
