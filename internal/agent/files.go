@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/memsvc/memsvc/internal/agent/syncstate"
 	"github.com/memsvc/memsvc/internal/client"
 )
 
@@ -245,10 +246,5 @@ func writeFile(name string, content []byte) error {
 	if err := os.Rename(f.Name(), name); err != nil {
 		return err
 	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
+	return syncstate.SyncDir(dir)
 }

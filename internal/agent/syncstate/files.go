@@ -60,7 +60,10 @@ func (osDisk) Rename(from, to string) error              { return os.Rename(from
 func (osDisk) Remove(path string) error                  { return os.Remove(path) }
 func (osDisk) ReadDir(dir string) ([]fs.DirEntry, error) { return os.ReadDir(dir) }
 
-func (osDisk) SyncDir(dir string) error {
+func (osDisk) SyncDir(dir string) error { return SyncDir(dir) }
+
+// SyncDir makes the names in a directory durable, as far as its file system can.
+func SyncDir(dir string) error {
 	if runtime.GOOS == "windows" {
 		return nil // directories cannot be fsynced there
 	}
