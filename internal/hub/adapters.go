@@ -140,6 +140,7 @@ func (o *observer) Compacted(versions, commits, bytes int64) {
 type archiver struct {
 	backend store.Backend
 	now     func() time.Time
+	far     archive.Progress // of an import; may be nil
 }
 
 func (a archiver) Export(ctx context.Context, team memory.Team, project memory.Project, tokens bool, w io.Writer) error {
@@ -147,6 +148,6 @@ func (a archiver) Export(ctx context.Context, team memory.Team, project memory.P
 }
 
 func (a archiver) Import(ctx context.Context, r io.ReadSeeker, judge service.ArchiveJudge) (projects, commits int64, err error) {
-	n, err := archive.Import(ctx, a.backend, r, archive.ImportOptions{Epoch: memory.Epoch(uuid.NewString()), Now: a.now(), Judge: judge})
+	n, err := archive.Import(ctx, a.backend, r, archive.ImportOptions{Epoch: memory.Epoch(uuid.NewString()), Now: a.now(), Judge: judge, Progress: a.far})
 	return int64(n.Projects), n.Commits, err
 }

@@ -154,7 +154,11 @@ type importCmd struct {
 	Team     string `cmdline:"" help:"With --markdown: team of the project." placeholder:"TEAM"`
 	Project  string `cmdline:"" help:"With --markdown: the project." placeholder:"PROJECT"`
 	Replace  bool   `cmdline:"" help:"With --markdown: take the place of memories that have another text."`
-	File     string `arg:"" optional:"" help:"The archive."`
+	Direct   bool   `cmdline:"" help:"Write into the database of --database-url itself, without a hub, and check the result against the archive."`
+
+	DatabaseURL string `name:"database-url" secret:"" help:"With --direct: the PostgreSQL database." placeholder:"URL"`
+
+	File string `arg:"" optional:"" help:"The archive."`
 }
 
 // Run takes the archive, or the files, in.
@@ -164,6 +168,10 @@ func (c *importCmd) Run(e *env) error {
 		return usage("import: name an archive, or a directory with --markdown, one of the two")
 	case c.File != "" && (c.Team != "" || c.Project != "" || c.Replace):
 		return usage("import: --team, --project and --replace go with --markdown; an archive says itself what is in it")
+	case c.Direct && c.File == "":
+		return usage("import: --direct takes an archive")
+	case c.Direct:
+		return c.direct(e)
 	case c.File != "":
 		return c.archive(e)
 	case c.Team == "" || c.Project == "":

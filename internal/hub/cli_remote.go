@@ -17,7 +17,7 @@ import (
 // remote is how a command reaches a running hub.
 type remote struct {
 	Hub       string        `help:"Address of the hub's gRPC API." default:"127.0.0.1:7420"`
-	TokenFile string        `help:"File that holds an admin token." placeholder:"FILE" required:""`
+	TokenFile string        `help:"File that holds an admin token; required." placeholder:"FILE"`
 	Plaintext bool          `help:"Speak without TLS; a loopback address is spoken to so by itself."`
 	CAFile    string        `name:"ca-file" aliases:"ca" help:"Authorities to trust instead of the system's (PEM)." placeholder:"FILE"`
 	CertFile  string        `aliases:"cert" help:"Client certificate, where the hub wants one (PEM)." placeholder:"FILE"`
@@ -28,6 +28,9 @@ type remote struct {
 func (r remote) open(e *env) (*client.Client, error) {
 	if err := within("--timeout", r.Timeout, minWait, maxWait); err != nil {
 		return nil, &ConfigError{Err: err}
+	}
+	if r.TokenFile == "" { // not in the tags, since import can do without a hub
+		return nil, usage("missing flags: --token-file=FILE")
 	}
 	// A wrong file is told as such, even when the hub is away too.
 	switch text, err := readSecretFile(r.TokenFile); {

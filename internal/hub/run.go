@@ -225,7 +225,7 @@ func (h *Hub) build(cfg Config, deps Deps, now func() time.Time, files *tlsFiles
 	h.Service = service.New(service.Config{
 		Backend: watched, Shared: shared, Feed: h.feed, Guard: guard{secretscan.New(secretscan.Options{}), newGuardMetrics(registry)},
 		Observer: newObserver(registry, h.feed), Logger: h.log, Now: now,
-		Archive: archiver{watched, now}, MintToken: authn.Mint, Revoked: auth.Revoked, TempDir: cfg.tempDir(),
+		Archive: archiver{watched, now, nil}, MintToken: authn.Mint, Revoked: auth.Revoked, TempDir: cfg.tempDir(),
 		Limits: service.Limits{
 			Quota:     store.Quota{Files: cfg.MaxProjectFiles, Bytes: cfg.MaxProjectBytes},
 			Retention: cfg.Retention, Watchers: cfg.MaxWatchers,

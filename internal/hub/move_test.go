@@ -1,0 +1,138 @@
+package hub_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	memsvcv1 "github.com/memsvc/memsvc/api/proto/memsvc/v1"
+	"github.com/memsvc/memsvc/internal/hub/service"
+	"github.com/memsvc/memsvc/internal/hub/store/archive"
+	"github.com/memsvc/memsvc/internal/hub/store/postgres"
+	"github.com/memsvc/memsvc/internal/hubtest"
+	"github.com/memsvc/memsvc/internal/memory"
+	"github.com/memsvc/memsvc/internal/pgtest"
+)
+
+// TestMoveToADatabase moves a hub from the embedded store to PostgreSQL: history,
+// tokens and settings, checked by a digest; a second time nothing is left to do. Damage
+// is found before anything is written.
+func TestMoveToADatabase(t *testing.T) {
+	old := hubtest.Start(t, hubtest.Options{SQLite: true})
+	token := old.Token("acme", "app", "writer")
+	c := as(t, old, token)
+	for i := range 30 {
+		c.mustCommit(t, put(fmt.Sprintf("f%d.md", i%7), fmt.Sprint("text ", i)), put("n/always.md", fmt.Sprint(i)))
+	}
+	c.mustCommit(t, &memsvcv1.Change{Path: "f1.md", Action: &memsvcv1.Change_Delete{Delete: &memsvcv1.DeleteAction{}}})
+	if _, err := old.Service().Redact(t.Context(), hubtest.Admin(), appKey, "f2.md", nil, "leak"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := old.Service().UpdateTeam(t.Context(), hubtest.Admin(), service.Team{ID: "acme", Settings: service.TeamSettings{MaxProjectFiles: 77, Redactions: true}}); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "hub.archive")
+	tokenFile := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(tokenFile, []byte(old.AdminToken), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, stderr, code := program(t, "export", file, "--hub", old.GRPCAddr, "--token-file", tokenFile); code != 0 {
+		t.Fatal(stderr)
+	}
+	url := pgtest.Start(t, pgtest.Options{}).Database()
+	if _, stderr, code := program(t, "migrate", "--database-url", url); code != 0 {
+		t.Fatal(stderr)
+	}
+
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad := bytes.Clone(text)
+	bad[len(bad)/2] ^= 1
+	if err := os.WriteFile(file+".bad", bad, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, stderr, code := program(t, "import", "--direct", "--database-url", url, file+".bad"); code == 0 {
+		t.Errorf("a damaged archive was taken: %s", stderr)
+	}
+	digest := regexp.MustCompile(`SHA-256 ([0-9a-f]{64})$`)
+	var digests []string
+	for _, want := range []string{"1 projects, 32 commits added, 0 were there already", "1 projects, 0 commits added, 32 were there already"} {
+		stdout, stderr, code := program(t, "import", "--direct", "--database-url", url, file)
+		if code != 0 || !strings.Contains(stdout, want) {
+			t.Fatalf("import: code %d, %q, %s, want %q", code, stdout, stderr, want)
+		}
+		digests = append(digests, digest.FindString(stdout))
+	}
+	if digests[0] == "" || digests[0] != digests[1] {
+		t.Errorf("digests %q", digests)
+	}
+
+	h := hubtest.Start(t, hubtest.Options{DatabaseURL: url})
+	now := as(t, h, token) // the old hub's token
+	for revision := int64(0); revision <= 32; revision++ {
+		if d := cmp.Diff(listAt(t, old, revision), listAt(t, h, revision)); d != "" {
+			t.Fatalf("at revision %d (-old +new):\n%s", revision, d)
+		}
+	}
+	teams, _, err := h.Service().Teams(t.Context(), hubtest.Admin(), service.Page{})
+	if err != nil || len(teams) != 1 || teams[0].Settings.MaxProjectFiles != 77 {
+		t.Errorf("teams %+v, %v", teams, err)
+	}
+	if res := now.mustCommit(t, put("new.md", "goes on")); res.GetHead().GetRevision() != 33 {
+		t.Errorf("history goes on with revision %d", res.GetHead().GetRevision())
+	}
+	_, err = now.commit(t, put("back.md", "text 30")) // another text than what was redacted
+	if err != nil {
+		t.Error(err)
+	}
+	_, err = now.commit(t, put("back.md", "text 23")) // f2.md held it
+	wantReason(t, err, memory.ReasonRedacted)
+}
+
+// listAt returns the texts of a revision; 0 is now.
+func listAt(t *testing.T, h *hubtest.Hub, revision int64) map[memory.Path]string {
+	t.Helper()
+	out := map[memory.Path]string{}
+	for _, path := range []memory.Path{"f0.md", "f1.md", "f2.md", "f3.md", "f4.md", "f5.md", "f6.md", "n/always.md"} {
+		m, err := h.Service().Get(t.Context(), hubtest.Admin(), appKey, path, memory.Revision(revision))
+		if err == nil {
+			out[path] = fmt.Sprint(m.Revision, m.ModTime, m.Author, string(m.Content))
+		}
+	}
+	return out
+}
+
+// TestCheckAgainstADatabase finds a text that changed on the way.
+func TestCheckAgainstADatabase(t *testing.T) {
+	server := pgtest.Start(t, pgtest.Options{})
+	url := server.Database()
+	h := hubtest.Start(t, hubtest.Options{DatabaseURL: url})
+	as(t, h, h.Token("acme", "app", "writer")).mustCommit(t, put("a.md", "one"))
+	var file bytes.Buffer
+	if err := h.Service().Export(t.Context(), hubtest.Admin(), "", &file); err != nil {
+		t.Fatal(err)
+	}
+	s, err := postgres.Open(t.Context(), postgres.Options{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	if _, err := archive.Check(t.Context(), s, bytes.NewReader(file.Bytes()), nil); err != nil {
+		t.Fatal(err)
+	}
+	other := &pgtest.Server{URL: url}
+	if err := other.Exec(t.Context(), "UPDATE memsvc.versions SET content=content || ' '::bytea"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := archive.Check(t.Context(), s, bytes.NewReader(file.Bytes()), nil); err == nil {
+		t.Error("a text that changed in the database was not found")
+	}
+}
