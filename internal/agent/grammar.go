@@ -30,6 +30,7 @@ type grammar struct {
 	Context     contextCmd     `cmd:"" help:"Show which standing instructions apply here, and why."`
 	Skills      skillsCmd      `cmd:"" help:"List and show skills."`
 	Transcripts transcriptsCmd `cmd:"" help:"Search past conversations."`
+	MCP         mcpCmd         `cmd:"" name:"mcp" help:"Serve the memories of this project to coding clients over the Model Context Protocol."`
 	Hook        hookCmd        `cmd:"" help:"Answer an event of a coding client; for its configuration, not for people."`
 	Log         logCmd         `cmd:"" help:"Show the commits of a project or of one memory."`
 	Show        showCmd        `cmd:"" help:"Print a memory as the hub has it, now or at a revision."`

@@ -1,0 +1,298 @@
+package mcp_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/memsvc/memsvc/internal/clients/mcp"
+	"github.com/memsvc/memsvc/internal/lifecycle/memories"
+	"github.com/memsvc/memsvc/internal/lifecycle/skills"
+	"github.com/memsvc/memsvc/internal/lifecycle/transcript"
+	"github.com/memsvc/memsvc/internal/memory"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// rules is a guard with the rules of content, and one word that stands for a secret.
+type rules struct{}
+
+func (rules) Check(_ context.Context, path memory.Path, content []byte) (violations, warnings []memory.Violation, err error) {
+	c := memory.CheckContent(path, content)
+	if bytes.Contains(content, []byte("hunter2")) {
+		c.Violations = append(c.Violations, memory.Violation{Line: 7, Rule: "password", Message: "a password"})
+	}
+	return c.Violations, nil, nil
+}
+
+// hub is a link whose hub remembers what it was asked.
+type hub struct{ asked []string }
+
+func (h *hub) History(_ context.Context, path string, _ int) ([]mcp.Commit, error) {
+	return []mcp.Commit{{Revision: 3, Author: "ann", Changes: []string{"put " + path}}}, nil
+}
+
+func (h *hub) Restore(_ context.Context, path string, revision int64) error {
+	h.asked = append(h.asked, "restore "+path)
+	if revision == 99 {
+		return errors.New("no such revision")
+	}
+	return nil
+}
+
+func (h *hub) Conflict(_ context.Context, id string) (mcp.ConflictTexts, error) {
+	return mcp.ConflictTexts{ID: id, Path: "x.md", Ours: "a", Theirs: "b"}, nil
+}
+
+func (h *hub) Resolve(_ context.Context, id, how, merged string) error {
+	h.asked = append(h.asked, "resolve "+id+" "+how+" "+merged)
+	return nil
+}
+
+func (h *hub) Status(context.Context) (mcp.Status, error) {
+	return mcp.Status{Name: "acme/pay", Phase: "attention", Conflicts: []mcp.OpenRef{{ID: "c1", Path: "x.md"}}}, nil
+}
+
+// fixture is a server over a project on disk, and a client beside it.
+type fixture struct {
+	t   *testing.T
+	dir string
+	hub *hub // nil = not shared
+	cs  *sdk.ClientSession
+}
+
+func (f *fixture) server() *sdk.Server {
+	return mcp.New(mcp.Options{
+		Version: "test", Now: func() time.Time { return time.Date(2026, 3, 10, 15, 0, 0, 0, time.UTC) },
+		Open: func(context.Context) (mcp.Project, error) {
+			team := filepath.Join(f.dir, "team")
+			p := mcp.Project{
+				Personal: f.dir, Team: team, Store: memories.New(f.dir, team, rules{}),
+				Transcripts: func(ctx context.Context, q transcript.Query, _ bool) (transcript.Found, error) {
+					return transcript.Search(ctx, []string{filepath.Join(f.dir, "talks")}, q)
+				},
+				Skills: func(context.Context) ([]skills.Skill, error) {
+					file := filepath.Join(f.dir, "skill.txt")
+					return []skills.Skill{{Name: "deploy", Description: "how we ship", File: file}, {Name: "own", File: file, Hidden: true}}, nil
+				},
+			}
+			if f.hub != nil {
+				p.Shared = f.hub
+			}
+			return p, nil
+		},
+	})
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	f := &fixture{t: t, dir: t.TempDir(), hub: &hub{}}
+	for name, text := range map[string]string{"skill.txt": "ask ops", "talks/s.jsonl": `{"type":"user","sessionId":"s","message":{"content":"the staging token"}}` + "\n"} {
+		file := filepath.Join(f.dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	here, there := sdk.NewInMemoryTransports()
+	if _, err := f.server().Connect(t.Context(), here, nil); err != nil {
+		t.Fatal(err)
+	}
+	cs, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(), there, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cs.Close() })
+	f.cs = cs
+	return f
+}
+
+// call returns what a tool answers, and whether it is an error.
+func (f *fixture) call(name string, args map[string]any) (text string, failed bool) {
+	f.t.Helper()
+	res, err := f.cs.CallTool(f.t.Context(), &sdk.CallToolParams{Name: name, Arguments: args})
+	if err != nil {
+		return err.Error(), true
+	}
+	for _, c := range res.Content {
+		if t, ok := c.(*sdk.TextContent); ok {
+			text += t.Text
+		}
+	}
+	return text, res.IsError
+}
+
+func TestToolSchemas(t *testing.T) {
+	f := newFixture(t)
+	list, err := f.cs.ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := json.MarshalIndent(list.Tools, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got = append(got, '\n')
+	const file = "testdata/tools.golden.json"
+	if *update {
+		if err := os.WriteFile(file, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("the tools changed; if this is meant, run the test with -update (-want +got):\n%s", diff)
+	}
+	for _, tool := range list.Tools {
+		if len(tool.Description) > 2048 || tool.Annotations == nil {
+			t.Errorf("%s: a description of %d bytes is cut by clients, or nobody knows what it does", tool.Name, len(tool.Description))
+		}
+	}
+}
+
+func TestMemoriesThroughTools(t *testing.T) {
+	f := newFixture(t)
+	ok := func(name string, args map[string]any, want string) string {
+		t.Helper()
+		got, failed := f.call(name, args)
+		if failed || !strings.Contains(got, want) {
+			t.Errorf("%s %v: %s (failed %v), want %q", name, args, got, failed, want)
+		}
+		return got
+	}
+	bad := func(name string, args map[string]any, want string) {
+		t.Helper()
+		got, failed := f.call(name, args)
+		if !failed || !strings.Contains(got, want) || strings.Contains(got, "hunter2") {
+			t.Errorf("%s %v: %s (failed %v), want an error with %q", name, args, got, failed, want)
+		}
+	}
+	ok("memory_list", nil, `"memories":[]`)
+	ok("memory_write", map[string]any{"type": "feedback", "name": "Testing", "description": "unit tests use a real database", "text": "Never a mock."}, "feedback_testing.md")
+	ok("memory_write", map[string]any{"type": "project", "name": "Freeze", "description": "no merges in March", "text": "Audit.", "team": true}, "team/project_freeze.md")
+	bad("memory_write", map[string]any{"type": "note", "name": "x", "description": "d", "text": "t"}, "use one of user, feedback, project, reference")
+	bad("memory_write", map[string]any{"type": "project", "name": "Freeze", "description": "d", "text": "t", "team": true}, "there already")
+	bad("memory_write", map[string]any{"type": "reference", "name": "DB", "description": "d", "text": "pw hunter2", "team": true}, "line 7: a password")
+	bad("memory_write", map[string]any{"type": "user", "name": "Me", "description": "d", "text": "t", "team": true}, "type-user")
+	bad("memory_write", map[string]any{"name": "x"}, "type")
+	ok("memory_recall", map[string]any{"query": "帮我写单元测试"}, "Never a mock.")
+	ok("memory_recall", map[string]any{"query": "what a lovely day"}, `"memories":[]`)
+	bad("memory_recall", map[string]any{"query": " "}, "query")
+	bad("memory_recall", map[string]any{"query": "x", "limit": 50}, "limit")
+	ok("memory_list", map[string]any{"scope": "team"}, "no merges in March")
+	bad("memory_list", map[string]any{"scope": "theirs"}, "personal or team")
+
+	var read struct{ Text, ETag string }
+	if err := json.Unmarshal([]byte(ok("memory_read", map[string]any{"memory": "Freeze"}, "Audit.")), &read); err != nil {
+		t.Fatal(err)
+	}
+	bad("memory_read", map[string]any{"memory": "../../etc/passwd"}, "no memory is called")
+	ok("memory_edit", map[string]any{"memory": "Freeze", "old": "March", "new": "April"}, "team/project_freeze.md")
+	ok("memory_list", nil, "no merges in April")
+	bad("memory_edit", map[string]any{"memory": "Freeze", "old": "May", "new": "June"}, "does not hold it")
+	bad("memory_edit", map[string]any{"memory": "Freeze", "old": "e", "new": "x"}, "times")
+	bad("memory_edit", map[string]any{"memory": "Freeze", "old": "Audit", "new": "hunter2"}, "a password")
+	bad("memory_edit", map[string]any{"memory": "Freeze", "text": read.Text, "etag": read.ETag}, "changed meanwhile")
+	bad("memory_edit", map[string]any{"memory": "Freeze", "text": "x"}, "etag")
+	ok("memory_delete", map[string]any{"memory": "feedback_testing.md"}, "feedback_testing.md")
+	bad("memory_delete", map[string]any{"memory": "feedback_testing.md"}, "no memory is called")
+	bad("memory_nothing", nil, "unknown tool")
+}
+
+func TestSharingThroughTools(t *testing.T) {
+	f := newFixture(t)
+	for _, test := range []struct {
+		name string
+		args map[string]any
+		want string
+		bad  bool
+	}{
+		{"sync_status", nil, `"conflicts":[{"id":"c1","path":"x.md"}]`, false},
+		{"memory_history", map[string]any{"memory": "team/x.md"}, "put x.md", false},
+		{"memory_history", map[string]any{"memory": "x.md"}, "team/file.md", true},
+		{"memory_history", map[string]any{"limit": 1000}, "limit", true},
+		{"memory_restore", map[string]any{"memory": "team/x.md", "revision": 3}, "what it was at revision 3", false},
+		{"memory_restore", map[string]any{"memory": "team/x.md", "revision": 99}, "no such revision", true},
+		{"memory_restore", map[string]any{"memory": "team/x.md", "revision": 0}, "count from 1", true},
+		{"conflict_read", map[string]any{"id": "c1"}, `"theirs":"b"`, false},
+		{"conflict_resolve", map[string]any{"id": "c1", "take": "merged", "merged": "ab"}, "trash", false},
+		{"conflict_resolve", map[string]any{"id": "c1", "take": "merged"}, "give the text", true},
+		{"conflict_resolve", map[string]any{"id": "c1", "take": "mine"}, "ours, theirs or merged", true},
+		{"transcript_search", map[string]any{"query": "staging TOKEN"}, "the staging token", false},
+		{"transcript_search", map[string]any{"query": ""}, "no word", true},
+		{"skill_list", nil, `"skills":[{"description":"how we ship","name":"deploy"}]`, false},
+		{"skill_load", map[string]any{"name": "deploy"}, "ask ops", false},
+		{"skill_load", map[string]any{"name": "own"}, "no skill has this name", true},
+	} {
+		got, failed := f.call(test.name, test.args)
+		if failed != test.bad || !strings.Contains(got, test.want) {
+			t.Errorf("%s %v: %s (failed %v), want %q", test.name, test.args, got, failed, test.want)
+		}
+	}
+	if diff := cmp.Diff([]string{"restore x.md", "restore x.md", "resolve c1 merged ab"}, f.hub.asked); diff != "" {
+		t.Errorf("the hub was asked (-want +got):\n%s", diff)
+	}
+	f.hub = nil
+	if got, failed := f.call("sync_status", nil); failed || !strings.Contains(got, `"shared":false`) {
+		t.Errorf("not shared: %s", got)
+	}
+	if got, failed := f.call("memory_history", nil); !failed || !strings.Contains(got, "link") {
+		t.Errorf("not shared: %s", got)
+	}
+}
+
+func TestOverHTTP(t *testing.T) {
+	f := newFixture(t)
+	srv := httptest.NewServer(mcp.Handler(f.server()))
+	t.Cleanup(srv.Close)
+	cs, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: srv.URL}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res, err := cs.CallTool(t.Context(), &sdk.CallToolParams{Name: "memory_list"}); err != nil || res.IsError {
+		t.Errorf("%v, %v", res, err)
+	}
+	if err := cs.Close(); err != nil {
+		t.Error(err)
+	}
+	// A page in a browser that was made to believe that its own name is this machine.
+	for header, value := range map[string]string{"Host": "evil.example", "Origin": "https://evil.example"} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Accept", "application/json, text/event-stream")
+		req.Header.Set(header, value)
+		if header == "Host" {
+			req.Host = value
+		} else {
+			req.Header.Set("Sec-Fetch-Site", "cross-site")
+		}
+		res, err := srv.Client().Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+		if res.StatusCode < 400 {
+			t.Errorf("%s %s: %s", header, value, res.Status)
+		}
+	}
+}
