@@ -67,7 +67,9 @@ func (x *mcpCmd) Run(c *command) error {
 	}
 	// Streams stay open as long as their clients; nothing is lost by closing them.
 	err = srv.Close()
-	<-done
+	if served := <-done; !errors.Is(served, http.ErrServerClosed) {
+		err = errors.Join(err, served)
+	}
 	return err
 }
 
