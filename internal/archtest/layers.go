@@ -96,7 +96,7 @@ var layers = map[string]rule{
 	"killtest":    {internal: append([]string{"hub/...", "agent/...", "hubtest", "pgtest"}, shared...), testOnly: true},
 	"pgtest":      {testOnly: true},
 	"e2e":         {internal: append([]string{"hub/...", "agent/...", "hubtest"}, shared...), testOnly: true},
-	"observetest": {internal: append([]string{"hub/...", "agent/...", "hubtest"}, shared...), testOnly: true},
+	"observetest": {internal: append([]string{"hub/...", "agent/...", "hubtest", "pgtest"}, shared...), testOnly: true},
 }
 
 // ruleOf returns the rule of the package below internal/. A companion, X/xtest beside

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/memsvc/memsvc/internal/hubtest"
 )
 
 // tool returns the path of one of Prometheus's programs, or skips the test.
@@ -27,10 +29,7 @@ func tool(t *testing.T, name string) string {
 }
 
 // server is a running Prometheus.
-type server struct {
-	t   *testing.T
-	url string
-}
+type server struct{ url string }
 
 // startPrometheus starts a Prometheus that collects every second from the targets of
 // each job and evaluates the rules of deploy/prometheus, and ends it with the test.
@@ -61,11 +60,22 @@ func startPrometheus(t *testing.T, jobs map[string][]string) *server {
 		log = append(log, lines.Text())
 		if m := listening.FindStringSubmatch(lines.Text()); m != nil {
 			go func() { _, _ = io.Copy(io.Discard, stderr) }() // until it ends
-			return &server{t: t, url: "http://" + m[1]}
+			s := &server{url: "http://" + m[1]}
+			hubtest.Eventually(t, patience, "Prometheus is ready", s.ready)
+			return s
 		}
 	}
 	t.Fatalf("Prometheus does not start:\n%s", strings.Join(log, "\n"))
 	return nil
+}
+
+func (s *server) ready() bool {
+	res, err := http.Get(s.url + "/-/ready")
+	if err != nil {
+		return false
+	}
+	_ = res.Body.Close()
+	return res.StatusCode == http.StatusOK
 }
 
 // call asks the API and decodes the data of its answer. An error of the API is

@@ -167,9 +167,14 @@ func newWorld(t *testing.T) *world {
 // put sends a memory by REST and wants the status.
 func (w *world) put(t *testing.T, name, text string, want int) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "http://"+w.hub.HTTPAddr+"/v1/"+name, stringsReader(text))
+	put(t, w.hub, w.hub.AdminToken, name, text, want)
+}
+
+func put(t *testing.T, h *hubtest.Hub, token, name, text string, want int) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "http://"+h.HTTPAddr+"/v1/"+name, stringsReader(text))
 	must(t, err)
-	req.Header.Set("Authorization", "Bearer "+w.hub.AdminToken)
+	req.Header.Set("Authorization", "Bearer "+token)
 	req.Header.Set("Content-Type", "text/markdown")
 	res, err := http.DefaultClient.Do(req)
 	must(t, err)
