@@ -8,22 +8,19 @@ import (
 	"io/fs"
 	"maps"
 	"net/url"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/memsvc/memsvc/internal/lifecycle/memdir"
 	"github.com/memsvc/memsvc/internal/memory"
 )
 
 // repoFile names team and project in a repository (ruling 13.2). It is committed by
 // others, so it may name nothing else: never a hub, never a credential.
 const repoFile = ".memsync.yaml"
-
-// maxRepoFile bounds the files of a repository that are read here.
-const maxRepoFile = 1 << 20
 
 // repoNames is what a repository says of itself.
 type repoNames struct {
@@ -34,12 +31,13 @@ type repoNames struct {
 // namesOf finds team and project for a directory inside a repository: repoFile, then,
 // with derive, the git remote for the project. Outside a repository both are empty.
 func namesOf(dir string, derive bool) (repoNames, error) {
-	root, gitDir, ok := gitRoot(dir)
+	repo, ok := memdir.FindRepo(dir)
 	if !ok {
 		return repoNames{}, nil
 	}
+	root := repo.WorkTree
 	var names repoNames
-	text, err := readSmall(filepath.Join(root, repoFile))
+	text, err := memdir.ReadSmall(filepath.Join(root, repoFile))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
@@ -50,7 +48,7 @@ func namesOf(dir string, derive bool) (repoNames, error) {
 		}
 	}
 	if names.Project == "" && derive {
-		if cfg, err := readSmall(filepath.Join(gitDir, "config")); err == nil {
+		if cfg, err := memdir.ReadSmall(filepath.Join(repo.CommonDir, "config")); err == nil {
 			if remote := remoteURL(cfg); remote != "" {
 				if names.Project, err = ProjectFromRemote(remote); err != nil {
 					return repoNames{}, usage("git remote of %s: %v", root, err)
@@ -59,17 +57,6 @@ func namesOf(dir string, derive bool) (repoNames, error) {
 		}
 	}
 	return names, nil
-}
-
-func readSmall(name string) ([]byte, error) {
-	fi, err := os.Stat(name)
-	if err != nil {
-		return nil, err
-	}
-	if !fi.Mode().IsRegular() || fi.Size() > maxRepoFile {
-		return nil, fmt.Errorf("%s: not a file of at most %d bytes", name, maxRepoFile)
-	}
-	return os.ReadFile(name)
 }
 
 // parseRepoFile reads a .memsync.yaml, strictly: a hub or a token in it is an error,
@@ -106,56 +93,11 @@ func parseRepoFile(text []byte) (repoNames, error) {
 	return names, nil
 }
 
-// gitRoot finds the work tree that dir is in, and the git directory that all its
-// worktrees share.
-func gitRoot(dir string) (root, common string, ok bool) {
-	for d := dir; ; d = filepath.Dir(d) {
-		dot := filepath.Join(d, ".git")
-		fi, err := os.Stat(dot)
-		switch {
-		case err == nil && fi.IsDir():
-			return d, dot, true
-		case err == nil:
-			// A linked worktree or a submodule: a file that points elsewhere.
-			if c, ok := commonDir(d, dot); ok {
-				return d, c, true
-			}
-			return "", "", false
-		}
-		if filepath.Dir(d) == d {
-			return "", "", false
-		}
-	}
-}
-
-func commonDir(root, file string) (string, bool) {
-	text, err := readSmall(file)
-	if err != nil {
-		return "", false
-	}
-	gitDir, ok := strings.CutPrefix(strings.TrimSpace(string(text)), "gitdir: ")
-	if !ok {
-		return "", false
-	}
-	if !filepath.IsAbs(gitDir) {
-		gitDir = filepath.Join(root, gitDir)
-	}
-	common, err := readSmall(filepath.Join(gitDir, "commondir"))
-	if err != nil {
-		return gitDir, true
-	}
-	c := strings.TrimSpace(string(common))
-	if !filepath.IsAbs(c) {
-		c = filepath.Join(gitDir, c)
-	}
-	return c, true
-}
-
 // remoteURL returns the URL of origin in a git config, else of the first remote.
 func remoteURL(cfg []byte) string {
 	var section, first string
 	lines := bufio.NewScanner(bytes.NewReader(cfg))
-	lines.Buffer(nil, maxRepoFile)
+	lines.Buffer(nil, len(cfg)+1)
 	for lines.Scan() {
 		line := strings.TrimSpace(lines.Text())
 		if strings.HasPrefix(line, "[") {

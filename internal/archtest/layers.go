@@ -60,10 +60,10 @@ var layers = map[string]rule{
 	"agent/syncer":    {internal: []string{"memory", "agent/reconcile"}},
 	// In-memory ports with faults, for tests of everything that stands on them.
 	"agent/syncer/synctest": {internal: []string{"memory", "agent/syncer"}, testOnly: true},
-	"agent/workspace":       {internal: []string{"memory", "agent/syncer"}}, // implements syncer.Local
+	"agent/workspace":       {internal: []string{"memory", "filelock", "agent/syncer"}}, // implements syncer.Local
 	"agent/watcher":         {},
-	"agent/syncstate":       {internal: []string{"memory", "agent/syncer"}}, // implements syncer.State
-	"agent/control":         {},
+	"agent/syncstate":       {internal: []string{"memory", "filelock", "agent/syncer"}}, // implements syncer.State
+	"agent/control":         {internal: []string{"filelock"}},
 	"agent":                 {internal: append([]string{"agent/...", "lifecycle/...", "clients/..."}, shared...)},
 
 	// The local memory engine.

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/memsvc/memsvc/internal/filelock"
 )
 
 const lockName = "lock"
@@ -33,9 +35,9 @@ func Acquire(stateDir string) (*Lock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock state directory: %w", err)
 	}
-	if err := lockFile(f); err != nil {
+	if err := filelock.TryLock(f); err != nil {
 		defer f.Close()
-		if !errors.Is(err, errWouldBlock) {
+		if !errors.Is(err, filelock.ErrHeld) {
 			return nil, fmt.Errorf("lock state directory: %s: %w", path, err)
 		}
 		if pid := readPID(f); pid > 0 {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/memsvc/memsvc/internal/filelock"
 )
 
 // ErrRootLocked means that another agent keeps this directory in step.
@@ -14,13 +16,6 @@ var ErrRootLocked = errors.New("another memsync-agent keeps this directory in st
 // directory it is reached by (ruling 13.1). The operating system releases it when the
 // process ends, however it ends.
 type RootLock struct{ file *os.File }
-
-// errWouldBlock is what tryLock returns when somebody else holds the lock;
-// errNoLocks, when this file cannot be locked at all.
-var (
-	errWouldBlock = errors.New("locked")
-	errNoLocks    = errors.New("not lockable")
-)
 
 // lockFileName is used where a directory itself cannot be locked.
 const lockFileName = ".memsync-lock"
@@ -43,20 +38,20 @@ func LockRoot(dir string) (*RootLock, error) {
 		_ = f.Close()
 		return nil, fmt.Errorf("lock %s: %w", dir, err)
 	}
-	err = tryLock(f)
-	if errors.Is(err, errNoLocks) {
+	err = filelock.TryLock(f)
+	if errors.Is(err, filelock.ErrUnsupported) {
 		_ = f.Close()
 		f, err = os.OpenFile(filepath.Join(dir, lockFileName), os.O_RDWR|os.O_CREATE, 0o600)
 		if err != nil {
 			return nil, fmt.Errorf("lock %s: %w", dir, err)
 		}
-		err = tryLock(f)
+		err = filelock.TryLock(f)
 	}
 	if err == nil {
 		return &RootLock{file: f}, nil
 	}
 	holder := ""
-	if errors.Is(err, errWouldBlock) {
+	if errors.Is(err, filelock.ErrHeld) {
 		if pid := lockHolder(f); pid > 0 {
 			holder = fmt.Sprintf(" (process %d)", pid)
 		}
