@@ -68,7 +68,7 @@ func hub() *dashboard.DashboardBuilder {
 			q("{{instance}}", `sum by (instance) (memsvc_watchers{%s})`, here))).
 		WithPanel(graph("Agents by version", "As the agents tell it.", count, nil,
 			q("{{version}}", `sum by (version) (memsvc_agents{%s})`, here))).
-		WithPanel(graph("Commits found by polling", "Watchers should hear of a commit by a notice. Where polling finds many, notices are lost and watchers wait up to 30 s.", perSec, nil,
+		WithPanel(graph("Commits found by polling", "Watchers should hear of a commit at once. Where the regular look at each project finds many, they waited up to 30 s.", perSec, nil,
 			q("{{instance}}", `sum by (instance) (rate(memsvc_feed_polled_commits_total{%s}[$__rate_interval]))`, here))).
 		WithPanel(graph("Projects followed", "Projects that somebody watches, by hub.", count, nil,
 			q("{{instance}}", `sum by (instance) (memsvc_feed_projects{%s})`, here))).

@@ -29,26 +29,36 @@ type query struct{ expr, legend string }
 
 func q(legend, expr string, args ...any) query { return query{fmt.Sprintf(expr, args...), legend} }
 
-// level is a colour from a value on.
+// level is a colour from a value on; the first one of several begins below everything.
 type level struct {
 	from  float64
 	color string
 }
 
-// okUntil is green, yellow from warn on, red from bad on.
+// okUntil is green, yellow from warn on, red from bad on. Where both are one, there is
+// no yellow.
 func okUntil(warn, bad float64) []level {
-	return []level{{warn, "yellow"}, {bad, "red"}}
+	return []level{{color: "green"}, {from: warn, color: "yellow"}, {from: bad, color: "red"}}
 }
 
 // okFrom is red, yellow from warn on, green from good on.
 func okFrom(warn, good float64) []level {
-	return []level{{0, "red"}, {warn, "yellow"}, {good, "green"}}
+	return []level{{color: "red"}, {from: warn, color: "yellow"}, {from: good, color: "green"}}
 }
 
 func thresholds(levels []level) *dashboard.ThresholdsConfigBuilder {
-	steps := []dashboard.Threshold{{Color: "green"}} // from minus infinity
-	for _, l := range levels {
-		steps = append(steps, dashboard.Threshold{Value: &l.from, Color: l.color})
+	if len(levels) == 0 {
+		levels = []level{{color: "green"}}
+	}
+	var steps []dashboard.Threshold
+	for i, l := range levels {
+		switch {
+		case i == 0:
+			steps = append(steps, dashboard.Threshold{Color: l.color}) // no value: from the beginning
+		case i+1 < len(levels) && levels[i+1].from == l.from:
+		default:
+			steps = append(steps, dashboard.Threshold{Value: &l.from, Color: l.color})
+		}
 	}
 	return dashboard.NewThresholdsConfigBuilder().Mode(dashboard.ThresholdsModeAbsolute).Steps(steps)
 }
