@@ -23,8 +23,9 @@ import (
 
 type runCmd struct {
 	linkFlags
-	OpsAddr     string `help:"Where to serve metrics, health and profiles; empty is nowhere. On loopback, unless --insecure-ops." placeholder:"HOST:PORT"`
-	InsecureOps bool   `help:"Let the ops port, which has neither TLS nor credentials, listen beyond loopback, because something else protects it."`
+	OpsAddr      string `help:"Where to serve metrics, health and profiles; empty is nowhere. On loopback, unless --insecure-ops." placeholder:"HOST:PORT"`
+	OTLPEndpoint string `name:"otlp-endpoint" help:"Where to send traces by OTLP over gRPC, http:// or https://; else where OTEL_EXPORTER_OTLP_ENDPOINT says; by default nowhere." placeholder:"URL"`
+	InsecureOps  bool   `help:"Let the ops port, which has neither TLS nor credentials, listen beyond loopback, because something else protects it."`
 }
 
 // Run keeps directories in step until the program is asked to stop.
@@ -70,7 +71,18 @@ func (r *runCmd) Run(c *command) error {
 	}
 	debug.SetGCPercent(gcPercent)
 	registry := telemetry.NewRegistry("memsync", buildinfo.Read())
-	d, err := NewDaemon(DaemonOptions{StateDir: string(c.state), Logger: log, Registry: registry, Now: c.Now})
+	tracing, err := telemetry.NewTracing(c.ctx, telemetry.TracingOptions{Service: "memsync-agent", Endpoint: r.OTLPEndpoint, Logger: log})
+	if err != nil {
+		return usage("%v", err)
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.Background(), lastTraces)
+		defer cancel()
+		if err := tracing.Close(ctx); err != nil {
+			log.Warn("traces: the last ones were not sent", "error", err)
+		}
+	}()
+	d, err := NewDaemon(DaemonOptions{StateDir: string(c.state), Logger: log, Registry: registry, Now: c.Now, Tracing: tracing})
 	if err != nil {
 		return err
 	}
@@ -93,6 +105,9 @@ func (r *runCmd) Run(c *command) error {
 	}
 	return c.serve(d, server, ops, registry, log, r.linkFlags)
 }
+
+// lastTraces is how long the end of the program waits for its last spans to be sent.
+const lastTraces = 2 * time.Second
 
 // acquire locks the state directory for a daemon. A command that holds it is waited
 // for; another daemon, which answers, is not.

@@ -23,6 +23,7 @@ import (
 	"github.com/memsvc/memsvc/internal/client"
 	"github.com/memsvc/memsvc/internal/memory"
 	"github.com/memsvc/memsvc/internal/secretscan"
+	"github.com/memsvc/memsvc/internal/telemetry"
 )
 
 // DaemonOptions configure a Daemon. Zero fields take their defaults.
@@ -36,6 +37,9 @@ type DaemonOptions struct {
 	Scan     workspace.Options
 	// Client is completed with address, credential and labels for each hub.
 	Client client.Options
+	// Tracing sends spans of uploads and applied commits; nil: none are made. Whoever
+	// gives it closes it.
+	Tracing *telemetry.Tracing
 }
 
 // Daemon runs links. It is what `run` is without its process: tests run several in
@@ -177,7 +181,7 @@ func (d *Daemon) start(l Link) error {
 	if text := foundState(st.Report()); text != "" {
 		log.Warn(text)
 	}
-	rem := &remote{c: h.c, key: l.Key()}
+	rem := &remote{c: h.c, key: l.Key(), tracing: d.opts.Tracing}
 	judge := guard{scanner: d.scanner, policy: h.policy(l.Key().Team)}
 	ports := syncer.Ports{
 		Local: ws, State: st, Remote: rem, Clock: syncer.Clock(d.opts.Now), NewID: uuid.NewString, Guard: judge,

@@ -2,12 +2,14 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
 	"github.com/memsvc/memsvc/internal/agent/syncer"
 	"github.com/memsvc/memsvc/internal/client"
 	"github.com/memsvc/memsvc/internal/memory"
+	"github.com/memsvc/memsvc/internal/telemetry"
 )
 
 // The bounds of what the watch delivers ahead of the syncer, a link. Past them the
@@ -20,8 +22,9 @@ const (
 // remote is the syncer's Remote: the hub's calls, and in front of them what the watch
 // stream has delivered already, so that a commit is applied without another trip.
 type remote struct {
-	c   *client.Client
-	key memory.ProjectKey
+	c       *client.Client
+	key     memory.ProjectKey
+	tracing *telemetry.Tracing // nil: off
 
 	mu      sync.Mutex // guards what follows
 	commits []memory.Commit
@@ -47,6 +50,7 @@ type arrival struct {
 	revision memory.Revision
 	time     time.Time // the hub's
 	saved    time.Time // when its newest file was saved, by the hub's clock; zero if it has none
+	span     *telemetry.Span
 }
 
 func arrivalOf(c memory.Commit) arrival {
@@ -88,7 +92,11 @@ func (r *remote) event(ev client.Event) (look bool) {
 			r.bytes += ch.Size
 		}
 		r.commits, r.cursors = append(r.commits, ev.Commit), append(r.cursors, ev.Cursor)
-		r.arrivals = append(r.arrivals, arrivalOf(ev.Commit))
+		a := arrivalOf(ev.Commit)
+		if !r.own[a.revision] {
+			a.span = r.tracing.Follow(ev.Commit.Author.Session, "memsync.apply")
+		}
+		r.arrivals = append(r.arrivals, a)
 		r.noteRedaction(ev.Commit)
 		if len(r.commits) > maxBufferedCommits || r.bytes > maxBufferedBytes {
 			r.clear()
@@ -312,9 +320,17 @@ func (r *remote) Get(ctx context.Context, paths []memory.Path) (syncer.Batch, er
 
 // Push commits; see syncer.Remote.
 func (r *remote) Push(ctx context.Context, req syncer.CommitRequest) (syncer.CommitResult, error) {
+	span := r.tracing.Start("", "memsync.upload")
 	res, err := r.c.Commit(ctx, client.CommitRequest{
 		Project: r.key, Changes: req.Changes, Message: req.Message, RequestID: req.RequestID, Epoch: req.Epoch,
+		Trace: span.Context(),
 	})
+	if span != nil {
+		span.Set("memsvc.project", r.key.String())
+		span.SetInt("memsvc.revision", int64(res.Commit.Revision))
+		span.SetInt("memsvc.changes", int64(len(req.Changes)))
+		span.End(failureOf(err))
+	}
 	if err != nil {
 		return syncer.CommitResult{}, err
 	}
@@ -330,6 +346,18 @@ func (r *remote) Push(ctx context.Context, req syncer.CommitRequest) (syncer.Com
 		r.mu.Unlock()
 	}
 	return syncer.CommitResult{Commit: res.Commit, Created: res.Created, Head: res.Head}, nil
+}
+
+// failureOf is why a call failed, as a span may say it.
+func failureOf(err error) string {
+	var e *memory.Error
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &e):
+		return string(e.Reason)
+	}
+	return "LOCAL"
 }
 
 // Offset returns the hub's time minus this machine's; see syncer.Remote.

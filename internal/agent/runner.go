@@ -438,6 +438,11 @@ func (r *runner) measure(st syncer.Status, err error, took time.Duration) {
 	now := r.now()
 	for _, a := range r.remote.appliedUpTo(st.Cursor) {
 		r.m.applied(a, now, r.hub.c.Offset())
+		if a.span != nil {
+			a.span.Set("memsvc.project", r.link.Key().String())
+			a.span.SetInt("memsvc.revision", int64(a.revision))
+			a.span.End("")
+		}
 	}
 }
 

@@ -51,7 +51,7 @@ var layers = map[string]rule{
 	"hub/changefeed":     {internal: []string{"memory", "hub/store"}},
 	"hub/service":        {internal: []string{"memory", "lexical", "hub/store", "hub/changefeed"}},
 	"hub/authn":          {internal: []string{"memory", "hub/store"}},
-	"hub/rpc":            {internal: []string{"memory", "wire", "hub/service", "hub/authn"}},
+	"hub/rpc":            {internal: []string{"memory", "wire", "telemetry", "hub/service", "hub/authn"}},
 	"hub/rest":           {internal: []string{"memory"}},
 	"hub":                {internal: append([]string{"hub/..."}, shared...)},
 
@@ -153,6 +153,7 @@ var restricted = map[string][]string{
 	"github.com/grpc-ecosystem/grpc-gateway": {"hub/rest", "api/..."},
 	"github.com/coreos/go-oidc":              {"hub/authn"},
 	"github.com/go-jose/go-jose":             {"hub/authn/..."},
+	"go.opentelemetry.io/otel":               {"telemetry"},
 	"github.com/modelcontextprotocol":        {"clients/mcp"},
 	"github.com/anthropics/anthropic-sdk-go": {"lifecycle/model/anthropic"},
 	"github.com/openai/openai-go":            {"lifecycle/model/openai"},

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/google/uuid"
+	"google.golang.org/grpc/metadata"
 
 	memsvcv1 "github.com/memsvc/memsvc/api/proto/memsvc/v1"
 	"github.com/memsvc/memsvc/internal/memory"
@@ -21,7 +22,14 @@ type CommitRequest struct {
 	Epoch memory.Epoch
 	// ValidateOnly answers as the commit would be answered and changes nothing.
 	ValidateOnly bool
+	// Trace is the W3C trace context of the upload, if it is traced. It goes with the
+	// call, and with the commit to whoever watches: as the author's session, which an
+	// agent does not use otherwise.
+	Trace string
 }
+
+// traceHeader is the metadata of a W3C trace context.
+const traceHeader = "traceparent"
 
 // CommitResult is what became of a commit or a restore.
 type CommitResult struct {
@@ -48,6 +56,12 @@ func (c *Client) Commit(ctx context.Context, r CommitRequest) (CommitResult, err
 			return CommitResult{}, err
 		}
 		req.Changes = append(req.Changes, p)
+	}
+	if r.Trace != "" {
+		if req.Author.Session == "" {
+			req.Author.Session = r.Trace
+		}
+		ctx = metadata.AppendToOutgoingContext(ctx, traceHeader, r.Trace)
 	}
 	var out CommitResult
 	err := c.call(ctx, c.long(), func(ctx context.Context) error {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/memsvc/memsvc/internal/hub/service"
+	"github.com/memsvc/memsvc/internal/telemetry"
 )
 
 // Outermost bounds of settings. They are far beyond what makes sense, so that they
@@ -51,6 +52,11 @@ func (c Config) checkPlaces() (errs []error) {
 	} {
 		if strings.ContainsRune(f.name, 0) {
 			bad(fmt.Sprintf("%s %q: holds a NUL character", f.flag, f.name))
+		}
+	}
+	if c.OTLPEndpoint != "" {
+		if err := telemetry.CheckEndpoint(c.OTLPEndpoint); err != nil {
+			bad("--otlp-endpoint: " + err.Error())
 		}
 	}
 	if (c.TLSCert == "") != (c.TLSKey == "") {

@@ -39,6 +39,7 @@ var nonsense = map[string]map[any]string{
 
 	"TLSClientCA":     {"ca.pem": "needs --tls-cert", "\x00": "NUL"},
 	"IdentityFile":    {"\x00": "NUL"},
+	"OTLPEndpoint":    {"127.0.0.1:4317": "--otlp-endpoint", "ftp://h:1": "want http://", "https://u:p@h:1": "want http://"},
 	"AllowHosts":      {"": "--allow-host", "https://hub.example": "without scheme", "hub.example:7421": "without scheme", "a b": "--allow-host", "*": "--allow-host", "a..b": "--allow-host"},
 	"Insecure":        nil, // true and false both work
 	"LogFormat":       {"xml": "text, json"},

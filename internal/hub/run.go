@@ -41,6 +41,8 @@ type Deps struct {
 	// LoginWithin is how long a connection to the gRPC API may be without a
 	// credential; 0 is the default.
 	LoginWithin time.Duration
+	// TracesEvery is how often spans are sent; 0 is the default.
+	TracesEvery time.Duration
 }
 
 // Addrs are the addresses that a hub listens on.
@@ -63,6 +65,7 @@ type Hub struct {
 	auth          *authn.Authenticator
 	identity      *identityFile // nil: tokens only
 	identityCheck time.Duration
+	tracing       *telemetry.Tracing // nil: off
 	rpc           *rpc.Server
 	http          *http.Server
 	front         *rest.Front
@@ -135,6 +138,11 @@ func Start(ctx context.Context, cfg Config, deps Deps) (_ *Hub, err error) {
 			}
 		}
 	}()
+	tracing, err := telemetry.NewTracing(ctx, telemetry.TracingOptions{Service: "memsvc", Endpoint: cfg.OTLPEndpoint, Logger: deps.Logger, Every: deps.TracesEvery})
+	if err != nil {
+		return nil, &ConfigError{Err: err}
+	}
+	closers = append(closers, func() error { endTracing(tracing, deps.Logger); return nil })
 	backend := deps.Backend
 	if backend != nil {
 		closers = append(closers, backend.Close)
@@ -158,6 +166,7 @@ func Start(ctx context.Context, cfg Config, deps Deps) (_ *Hub, err error) {
 		loginWithin: deps.LoginWithin,
 		Addrs:       Addrs{GRPC: lns[0].Addr().String(), HTTP: lns[1].Addr().String(), Ops: lns[2].Addr().String()},
 	}
+	h.tracing = tracing
 	closers = append(closers, h.endAuth)
 	if err := h.build(cfg, deps, now, files, lns[1].Addr()); err != nil {
 		return nil, err
@@ -176,6 +185,17 @@ func Start(ctx context.Context, cfg Config, deps Deps) (_ *Hub, err error) {
 	h.log.Info("listening", "grpc", h.Addrs.GRPC, "http", h.Addrs.HTTP, "ops", h.Addrs.Ops,
 		"tls", files != nil, place, "version", buildinfo.Read().Version)
 	return h, nil
+}
+
+// lastTraces is how long the end of the hub waits for its last spans to be sent.
+const lastTraces = 2 * time.Second
+
+func endTracing(t *telemetry.Tracing, log *slog.Logger) {
+	ctx, cancel := context.WithTimeout(context.Background(), lastTraces)
+	defer cancel()
+	if err := t.Close(ctx); err != nil {
+		log.Warn("traces: the last ones were not sent", "error", err.Error())
+	}
 }
 
 // endAuth ends the fetching of issuers' keys.
@@ -232,7 +252,7 @@ func (h *Hub) build(cfg Config, deps Deps, now func() time.Time, files *tlsFiles
 		},
 	})
 	opts := rpc.Options{
-		Service: h.Service, Auth: auth, Logger: h.log, Registerer: registry, Now: now,
+		Service: h.Service, Auth: auth, Logger: h.log, Registerer: registry, Now: now, Tracing: h.tracing,
 	}
 	if files != nil {
 		opts.TLS = files.config("h2")
@@ -378,6 +398,7 @@ func (h *Hub) close() error {
 	h.background()
 	h.works.Wait()
 	err := errors.Join(h.endAuth(), h.backend.Close())
+	endTracing(h.tracing, h.log)
 	h.opsEnd()
 	h.ops.Wait()
 	return err

@@ -128,8 +128,15 @@ func (f *Front) Server() *http.Server {
 	}
 }
 
-// incomingHeader lets only the request's id through; the gateway adds the credential.
+// traceHeader carries the W3C trace context that a request belongs to.
+const traceHeader = "Traceparent"
+
+// incomingHeader lets only the request's id and trace through; the gateway adds the
+// credential.
 func incomingHeader(name string) (string, bool) {
+	if strings.EqualFold(name, traceHeader) {
+		return strings.ToLower(traceHeader), true
+	}
 	return strings.ToLower(requestIDHeader), strings.EqualFold(name, requestIDHeader)
 }
 
@@ -221,6 +228,9 @@ func (f *Front) outgoing(r *http.Request) context.Context {
 	md := f.certificate(r)
 	if v := r.Header.Get("Authorization"); v != "" {
 		md.Set("authorization", v)
+	}
+	if v := r.Header.Get(traceHeader); v != "" && isPrintable(v) {
+		md.Set(strings.ToLower(traceHeader), v)
 	}
 	if v := r.Header.Get(requestIDHeader); v != "" && isPrintable(v) {
 		md.Set(strings.ToLower(requestIDHeader), v)

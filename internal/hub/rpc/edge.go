@@ -21,6 +21,7 @@ import (
 	"github.com/memsvc/memsvc/internal/hub/authn"
 	"github.com/memsvc/memsvc/internal/hub/service"
 	"github.com/memsvc/memsvc/internal/memory"
+	"github.com/memsvc/memsvc/internal/telemetry"
 	"github.com/memsvc/memsvc/internal/wire"
 )
 
@@ -43,7 +44,8 @@ type edge struct {
 	discreet func(error) error
 	// local says that the edge is the one inside the process, whose only caller tells
 	// truly which client certificate it has seen.
-	local bool
+	local   bool
+	tracing *telemetry.Tracing // nil: off
 }
 
 // ClientCertKey is the metadata in which REST hands a verified client certificate, in
@@ -68,11 +70,19 @@ func (e *edge) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, h
 	id := e.requestID(ctx)
 	_ = grpc.SetHeader(ctx, metadata.Pairs(RequestIDHeader, id)) // a broken stream needs no header
 	c := service.Call{RequestID: id}
+	var span *telemetry.Span
+	if e.tracing != nil && !open(info.FullMethod) {
+		span = e.tracing.Start(traceParent(ctx), strings.TrimPrefix(info.FullMethod, "/"))
+	}
 	defer func() {
 		if r := recover(); r != nil {
 			err = e.panicked(info.FullMethod, id, r)
 		}
 		resp, err = e.leave(ctx, info.FullMethod, c, begin, resp, err)
+		if span != nil {
+			span.Set("request_id", id)
+			span.End(failure(err))
+		}
 	}()
 	if !open(info.FullMethod) {
 		who, err := e.enter(ctx)
@@ -91,6 +101,29 @@ func (e *edge) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, h
 		}
 	}
 	return handler(context.WithValue(ctx, callKey{}, c), req)
+}
+
+// TraceHeader is the metadata of a W3C trace context, which a call belongs to.
+const TraceHeader = "traceparent"
+
+func traceParent(ctx context.Context) string {
+	md, _ := metadata.FromIncomingContext(ctx)
+	if v := md.Get(TraceHeader); len(v) == 1 {
+		return v[0]
+	}
+	return ""
+}
+
+// failure is why a call failed, as a span may say it.
+func failure(err error) string {
+	if err == nil {
+		return ""
+	}
+	st := status.Convert(err)
+	if r := wire.ReasonOf(st); r != "" {
+		return string(r)
+	}
+	return st.Code().String()
 }
 
 // stream is the interceptor of streams.

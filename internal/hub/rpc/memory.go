@@ -8,14 +8,16 @@ import (
 	memsvcv1 "github.com/memsvc/memsvc/api/proto/memsvc/v1"
 	"github.com/memsvc/memsvc/internal/hub/service"
 	"github.com/memsvc/memsvc/internal/memory"
+	"github.com/memsvc/memsvc/internal/telemetry"
 	"github.com/memsvc/memsvc/internal/wire"
 )
 
 // memoryServer serves memsvc.v1.MemoryService.
 type memoryServer struct {
 	memsvcv1.UnsafeMemoryServiceServer
-	svc *service.Service
-	now func() time.Time
+	svc     *service.Service
+	now     func() time.Time
+	tracing *telemetry.Tracing // nil: off
 }
 
 func page(size int32, token string) service.Page { return service.Page{Size: int(size), Token: token} }

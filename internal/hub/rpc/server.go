@@ -22,6 +22,7 @@ import (
 	"github.com/memsvc/memsvc/internal/hub/authn"
 	"github.com/memsvc/memsvc/internal/hub/service"
 	"github.com/memsvc/memsvc/internal/memory"
+	"github.com/memsvc/memsvc/internal/telemetry"
 )
 
 // Bounds of a connection. An agent pings every 15 s, and other clients may as often
@@ -46,7 +47,8 @@ type Options struct {
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer
 	Now        func() time.Time
-	TLS        *tls.Config // nil: plaintext
+	TLS        *tls.Config        // nil: plaintext
+	Tracing    *telemetry.Tracing // nil: off
 }
 
 // Server is the hub's gRPC server: one face for the network, and one without TLS
@@ -66,6 +68,7 @@ func New(o Options) (*Server, error) {
 	}
 	m := newMetrics(o.Registerer)
 	e := &edge{auth: o.Auth, validate: validate, metrics: m, log: o.Logger, now: o.Now, secret: o.Service.HoldsSecret, discreet: o.Service.Discreet}
+	e.tracing = o.Tracing
 	inner := *e
 	inner.local = true
 	opts := []grpc.ServerOption{
@@ -92,7 +95,7 @@ func New(o Options) (*Server, error) {
 	}
 	s.grpc = grpc.NewServer(opts...)
 	for _, g := range []*grpc.Server{s.grpc, s.local} {
-		memsvcv1.RegisterMemoryServiceServer(g, &memoryServer{svc: o.Service, now: o.Now})
+		memsvcv1.RegisterMemoryServiceServer(g, &memoryServer{svc: o.Service, now: o.Now, tracing: o.Tracing})
 		memsvcv1.RegisterAdminServiceServer(g, &adminServer{svc: o.Service})
 		healthv1.RegisterHealthServer(g, s.health)
 		reflection.Register(g)

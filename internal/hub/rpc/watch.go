@@ -59,8 +59,15 @@ func (s *memoryServer) WatchMemories(req *memsvcv1.WatchMemoriesRequest, out grp
 		// The commit's bytes are everyone's; only the time of sending is this one's.
 		// Fields of a message may come in any order.
 		msg := &encoded{slices: mem.BufferSlice{mem.SliceBuffer(shared.([]byte)), mem.SliceBuffer(sendTime(now))}}
+		span := s.tracing.Follow(ev.Commit.Commit.Author.Session, "memsvc.deliver")
 		if err := out.SendMsg(msg); err != nil {
+			span.End("not delivered")
 			return err
+		}
+		if span != nil {
+			span.Set("memsvc.project", ev.Project.String())
+			span.SetInt("memsvc.revision", int64(ev.Commit.Commit.Revision))
+			span.End("")
 		}
 		// What was committed while the reader was away was not late.
 		since := ev.Commit.Commit.Time

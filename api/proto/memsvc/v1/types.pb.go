@@ -308,7 +308,7 @@ type Author struct {
 	Machine string `protobuf:"bytes,2,opt,name=machine,proto3" json:"machine,omitempty"`
 	// The coding client or program, as the sender says.
 	Client string `protobuf:"bytes,3,opt,name=client,proto3" json:"client,omitempty"`
-	// The conversation, as the sender says.
+	// The conversation, as the sender says; of a traced upload its W3C trace context.
 	Session       string `protobuf:"bytes,4,opt,name=session,proto3" json:"session,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
