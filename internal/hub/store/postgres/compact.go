@@ -122,7 +122,7 @@ func (t *txn) keepResults(ctx context.Context, from, before memory.Revision) err
 		if err != nil {
 			return err
 		}
-		if _, err := t.c.Exec(ctx, t.s.sql(sqlKeepFor), t.st.id, rev, doc); err != nil {
+		if _, err := t.c.Exec(ctx, t.s.sql(sqlKeepFor), t.st.id, rev, string(doc)); err != nil {
 			return err
 		}
 	}

@@ -48,12 +48,18 @@ func passing(err error) bool {
 		case "08", "40", "53", "55", "57", "58", "25":
 			return true
 		}
-		// A pooler gave the connection to another server process.
-		return code == codeUnknownPrepared || code == codeDuplicatePrepared
+		return lostStatement(err)
 	}
 	var netErr net.Error
 	return errors.As(err, &netErr) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) ||
-		errors.Is(err, context.DeadlineExceeded) || pgconn.SafeToRetry(err) || isConnect(err) || errors.Is(err, errBroken)
+		errors.Is(err, context.DeadlineExceeded) || pgconn.SafeToRetry(err) || isConnect(err)
+}
+
+// lostStatement reports whether a pooler gave the connection to another server process,
+// which does not know our prepared statements, or knows others'.
+func lostStatement(err error) bool {
+	code := sqlState(err)
+	return code == codeUnknownPrepared || code == codeDuplicatePrepared
 }
 
 // fatal reports whether err is the server's last word on the connection.
@@ -61,9 +67,6 @@ func fatal(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && (pg.SeverityUnlocalized == "FATAL" || pg.SeverityUnlocalized == "PANIC")
 }
-
-// errBroken is a connection on which something ended that we did not see end.
-var errBroken = errors.New("the connection is broken")
 
 func isConnect(err error) bool {
 	var c *pgconn.ConnectError
@@ -79,7 +82,7 @@ func cause(err error) error {
 	case errors.As(err, &pg):
 		switch pg.Code {
 		case codeUnknownPrepared, codeDuplicatePrepared:
-			return fmt.Errorf("SQLSTATE %s: a pooler in transaction mode loses prepared statements; add default_query_exec_mode=exec to the database URL", pg.Code)
+			return fmt.Errorf("SQLSTATE %s: a pooler in transaction mode loses prepared statements; add default_query_exec_mode=cache_describe to the database URL", pg.Code)
 		case codeUndefinedTable, codeUndefinedSchema:
 			return fmt.Errorf("SQLSTATE %s: the schema is not there; run memsvc migrate", pg.Code)
 		}

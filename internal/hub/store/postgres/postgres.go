@@ -41,7 +41,7 @@ const (
 // Options of a store. Only URL is required.
 type Options struct {
 	// URL says where the database is, as libpq's connection URIs do. pgx's settings may
-	// stand in it: pool_max_conns, and default_query_exec_mode, which has to be "exec"
+	// stand in it: pool_max_conns, and default_query_exec_mode, which has to be "cache_describe"
 	// behind a pooler in transaction mode that does not follow prepared statements.
 	URL string
 	// Epoch is the id of the history if the database is new; "" mints one.
@@ -174,7 +174,7 @@ func (s *Store) begin(ctx context.Context) error {
 			s.log.Info("waiting for the database", "error", text)
 			told = text
 		}
-		if !passing(err) || !pause.wait(ctx) {
+		if !passing(err) || lostStatement(err) || !pause.wait(ctx) {
 			return s.public(context.WithoutCancel(ctx), "open the database", err)
 		}
 	}

@@ -131,7 +131,7 @@ func (t *txn) redactResults(ctx context.Context, red *store.Redaction) error {
 		if doc, err = json.Marshal(c); err != nil {
 			return err
 		}
-		b.Queue(t.s.sql(sqlKeep), t.st.id, key, doc)
+		b.Queue(t.s.sql(sqlKeep), t.st.id, key, string(doc))
 	}
 	if err := rows.Err(); err != nil || b.Len() == 0 {
 		return err

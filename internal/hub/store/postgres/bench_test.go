@@ -1,0 +1,65 @@
+package postgres_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/memsvc/memsvc/internal/hub/store"
+	"github.com/memsvc/memsvc/internal/hub/store/postgres"
+	"github.com/memsvc/memsvc/internal/memory"
+	"github.com/memsvc/memsvc/internal/pgtest"
+)
+
+// BenchmarkCommit measures commits of 2 KB from many writers, on a server that waits
+// for its disk: how the queries are sent, and whether writers share a project.
+func BenchmarkCommit(b *testing.B) {
+	server := pgtest.Start(b, pgtest.Options{Durable: true})
+	for _, mode := range []string{"cache_statement", "cache_describe", "exec"} {
+		for _, projects := range []int{64, 1} {
+			b.Run(fmt.Sprintf("mode=%s/writers=64/projects=%d", mode, projects), func(b *testing.B) {
+				benchCommit(b, server.Database()+"&default_query_exec_mode="+mode, 64, projects)
+			})
+		}
+	}
+	b.Run("mode=cache_statement/writers=1/projects=1", func(b *testing.B) { benchCommit(b, server.Database(), 1, 1) })
+}
+
+func benchCommit(b *testing.B, url string, writers, projects int) {
+	s, err := postgres.Open(ctx, postgres.Options{URL: url, Migrate: true})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	key := func(n int) memory.ProjectKey {
+		return memory.ProjectKey{Team: "acme", Project: memory.Project(fmt.Sprintf("p%d", n%projects))}
+	}
+	for n := range projects {
+		if err := s.CreateProject(ctx, key(n), time.Now()); err != nil {
+			b.Fatal(err)
+		}
+	}
+	text := strings.Repeat("x", 2000)
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	b.ResetTimer()
+	for w := range writers {
+		wg.Go(func() {
+			for n := next.Add(1); n <= int64(b.N); n = next.Add(1) {
+				_, err := s.Commit(ctx, store.CommitRequest{
+					Project: key(w), Now: time.Now(), RequestID: fmt.Sprint("r", n), Author: memory.Author{Principal: "token:bench", Machine: "m"},
+					Changes: []memory.Change{{Path: memory.Path(fmt.Sprintf("f%d-%d.md", w, n%50)), Kind: memory.Put, Content: fmt.Append(nil, text, n)}},
+				})
+				if err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "commits/s")
+}
