@@ -25,7 +25,10 @@ func TestAgainstPrometheus(t *testing.T) {
 	tool(t, "prometheus")
 	w := newWorld(t)
 	guarded := withTLS(t)
-	s := startPrometheus(t, map[string][]string{"memsvc": {w.hubOps}, "memsvc-tls": {guarded.OpsAddr}, "memsync": w.agentsOps})
+	s := startPrometheus(t, map[string][]string{
+		"memsvc": {w.hubOps}, "memsvc-tls": {guarded.OpsAddr}, "memsync": w.agentsOps,
+		"mixed": {w.hubOps, guarded.OpsAddr}, // as if they were replicas of one database, which they are not
+	})
 	begin := time.Now()
 	// Work goes on, so that rates have something to show. Ten samples of everyone.
 	hubtest.Eventually(t, patience, "ten samples of everyone", func() bool {
@@ -174,6 +177,7 @@ func rulesAnswer(t *testing.T, c checker) {
 	slices.Sort(stirring)
 	want := []string{
 		"MemsvcCertificateExpiresSoon", // the hub with TLS has one for an hour
+		"MemsvcEpochsDiffer",           // the job whose hubs have nothing to do with each other
 		"MemsyncFilesRefused",
 		"MemsyncLinkHalted",
 		"MemsyncNotInTouch", // bob's lost hub
