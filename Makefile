@@ -66,10 +66,22 @@ breaking: ## Check the proto contract against the one that landed before
 .PHONY: generate
 generate: ## Regenerate Go, gateway and OpenAPI from api/proto, and the dashboards
 	./hack/generate.sh . $(BUF)
+	./hack/chart-files.sh .
 
 .PHONY: generate-check
 generate-check: ## Fail if the generated files are stale
 	./hack/generate-check.sh $(BUF)
+
+.PHONY: chart
+chart: ## Render, lint and judge the Helm chart and the Kubernetes examples; no cluster
+	cd internal/tools/helm && export CGO_ENABLED=0 && go vet ./... && \
+		go test -vet=off -count=1 -timeout 20m -v ./... | grep -vE '^(=== | +--- PASS)'
+
+.PHONY: image
+image: ## Play the Dockerfile and docker-compose.yml without an engine; needs root and PostgreSQL
+	cd internal/tools/image && export CGO_ENABLED=0 && go vet ./... && go test -vet=off ./...
+	CGO_ENABLED=0 go build -modfile=internal/tools/prometheus/go.mod -tags remove_all_sd -o bin/prometheus/ github.com/prometheus/prometheus/cmd/prometheus
+	cd internal/tools/image && CGO_ENABLED=0 go run ./rehearse -prometheus "$(CURDIR)/bin/prometheus/prometheus" ../../..
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz test for FUZZTIME
