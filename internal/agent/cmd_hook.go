@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/memsvc/memsvc/internal/agent/control"
 	"github.com/memsvc/memsvc/internal/clients/hooks"
@@ -64,12 +65,28 @@ func (e hookEngine) Project(_ context.Context, cwd, seen string) (hooks.Project,
 		}
 		return nil, errors.New("the daemon does not serve this link")
 	}
+	out.Changes = func(ctx context.Context, since time.Time) ([]hooks.Change, error) {
+		limited, cancel := context.WithTimeout(ctx, newsWait)
+		defer cancel()
+		var entries []newsEntry
+		if err := control.Call(limited, string(c.state), methodNews, newsParams{Link: id, Since: since}, &entries); err != nil {
+			return nil, err
+		}
+		changes := make([]hooks.Change, 0, len(entries))
+		for _, e := range entries {
+			changes = append(changes, hooks.Change{Path: e.Path, Author: e.Author, Deleted: e.Deleted, Description: e.Description})
+		}
+		return changes, nil
+	}
 	out.SyncNow = func(ctx context.Context) {
 		// The daemon looks as soon as it hears; nobody waits until it has done.
 		_ = control.Call(ctx, string(c.state), methodSettle, nil, nil)
 	}
 	return out, nil
 }
+
+// newsWait bounds how long a prompt waits to hear what the team changed.
+const newsWait = 200 * time.Millisecond
 
 func syncOf(l LinkStatus) *hooks.Sync {
 	s := &hooks.Sync{Name: l.Name(), Phase: string(l.Phase), Todo: l.Todo}

@@ -73,8 +73,11 @@ func (c *command) placeOf(f placeFlags, cwd, seen string) (place, error) {
 		p.Place = found
 	}
 	p.team = p.Team()
-	links, err := c.withLinked(nil, linkFlags{})
+	links, err := c.state.knownLinks()
 	if err != nil {
+		return place{}, err
+	}
+	if links, err = c.withLinked(links, linkFlags{}); err != nil {
 		return place{}, err
 	}
 	p.link = sharing(links, p.team)

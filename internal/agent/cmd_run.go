@@ -228,6 +228,7 @@ const (
 	methodResume  = "resume"  // resumeParams
 	methodResolve = "resolve" // resolveParams
 	methodTexts   = "texts"   // textsParams → conflictTexts
+	methodNews    = "news"    // newsParams → []newsEntry
 
 	methodTrash        = "trash"         // trashParams → []trashEntry
 	methodTrashText    = "trash-text"    // trashParams → trashText
@@ -284,6 +285,16 @@ func (h handler) do(ctx context.Context, method string, params json.RawMessage) 
 			return nil, err
 		}
 		return p.do(ctx, r.syncer())
+	case methodNews:
+		var p newsParams
+		if err := decode(&p); err != nil {
+			return nil, err
+		}
+		r, err := h.d.find(p.Link)
+		if err != nil {
+			return nil, err
+		}
+		return r.news.since(p.Since), nil
 	case methodTrash, methodTrashText, methodTrashRestore:
 		var p trashParams
 		if err := decode(&p); err != nil {

@@ -51,10 +51,11 @@ type arrival struct {
 	time     time.Time // the hub's
 	saved    time.Time // when its newest file was saved, by the hub's clock; zero if it has none
 	span     *telemetry.Span
+	news     []newsEntry
 }
 
 func arrivalOf(c memory.Commit) arrival {
-	a := arrival{revision: c.Revision, time: c.Time}
+	a := arrival{revision: c.Revision, time: c.Time, news: newsOf(c)}
 	for _, ch := range c.Changes {
 		if ch.Kind == memory.Put && ch.ModTime.After(a.saved) {
 			a.saved = ch.ModTime

@@ -64,6 +64,7 @@ type runner struct {
 	report *reporter
 	forget func(context.Context) error // removes texts that the state let go, for good
 	token  string                      // file
+	news   news
 
 	pending atomic.Uint32
 	woken   chan struct{}
@@ -443,6 +444,7 @@ func (r *runner) measure(st syncer.Status, err error, took time.Duration) {
 			a.span.SetInt("memsvc.revision", int64(a.revision))
 			a.span.End("")
 		}
+		r.news.add(a, now)
 	}
 }
 

@@ -1,0 +1,202 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/memsvc/memsvc/internal/hubtest"
+)
+
+// githubToken has the form of one, and is none.
+const githubToken = "ghp_" + "Zk3vQ8mN1xR7tY5wB2cJ9dL4pH6sF0gA8eU1"
+
+// desk is a machine with a coding client: a home whose memory directory is shared, and
+// a repository in which the client works.
+type desk struct {
+	*machine
+	home, repo, memory string
+}
+
+// desks starts machines whose team/ lies where a client keeps the memories of a
+// repository.
+func desks(t *testing.T, h *hubtest.Hub, n int) []*desk {
+	t.Helper()
+	file := h.TokenFile(string(project.Team), string(project.Project), "writer")
+	var out []*desk
+	for i := range n {
+		m := newMachine(t, string(rune('A'+i)), h.GRPCAddr, file)
+		base, err := filepath.EvalSymlinks(filepath.Dir(m.state))
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := &desk{machine: m, home: filepath.Join(base, "home"), repo: filepath.Join(base, "repo"), memory: filepath.Join(base, "home", "memory")}
+		m.dir = filepath.Join(d.memory, "team")
+		m.link.Dir = m.dir
+		for _, dir := range []string{m.dir, filepath.Join(d.repo, ".git")} {
+			if err := os.MkdirAll(dir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		d.daemon()
+		out = append(out, d)
+	}
+	return out
+}
+
+// daemon runs the machine's agent as a process of its own, since hooks and commands
+// reach it by its socket.
+func (d *desk) daemon() {
+	d.t.Helper()
+	d.background(d.t, func(cmd *exec.Cmd) { cmd.Env = append(cmd.Env, "HOME="+d.home) })
+}
+
+// run runs the agent's program in the repository.
+func (d *desk) run(stdin string, args ...string) string {
+	d.t.Helper()
+	cmd := programCommand("memsync-agent", append(args, "--state-dir", d.state)...)
+	cmd.Dir = d.repo
+	cmd.Env = append(cmd.Env, "HOME="+d.home, "CLAUDE_COWORK_MEMORY_PATH_OVERRIDE="+d.memory)
+	cmd.Stdin = strings.NewReader(stdin)
+	var errs strings.Builder
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil {
+		d.t.Fatalf("%v: %v\n%s%s", args, err, out, errs.String())
+	}
+	return string(out)
+}
+
+// hook fires an event of the client and returns what its model reads.
+func (d *desk) hook(event string, fields map[string]any) string {
+	d.t.Helper()
+	fields["cwd"] = d.repo
+	in, err := json.Marshal(fields)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return d.run(string(in), "hook", event)
+}
+
+// TestMemoryOfOneMachineIsRecalledOnAnother: what is written here, a prompt there finds,
+// and a conversation that is under way hears of it.
+func TestMemoryOfOneMachineIsRecalledOnAnother(t *testing.T) {
+	h := hubtest.Start(t, hubtest.Options{})
+	ds := desks(t, h, 2)
+	a, b := ds[0], ds[1]
+	talk := filepath.Join(t.TempDir(), "s.jsonl")
+	line := fmt.Sprintf(`{"type":"user","timestamp":%q,"message":{"content":"hello"}}`+"\n", time.Now().UTC().Format(time.RFC3339Nano))
+	if err := os.WriteFile(talk, []byte(line), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a.run("Integration tests run against a real database; a mock hid a broken migration.",
+		"memory", "add", "--team", "--type", "feedback", "--name", "Testing", "--description", "unit tests use a real database")
+	hubtest.Eventually(t, patience, "the memory on the other machine", func() bool {
+		return strings.Contains(b.read("feedback_testing.md"), "broken migration")
+	})
+	if got := b.hook("UserPromptSubmit", map[string]any{"prompt": "帮我写单元测试"}); !strings.Contains(got, "broken migration") || !strings.Contains(got, `from=\"team\"`) {
+		t.Errorf("a prompt there finds %s", got)
+	}
+	hubtest.Eventually(t, patience, "news in a running conversation", func() bool {
+		got := b.hook("UserPromptSubmit", map[string]any{"prompt": "continue", "transcript_path": talk})
+		return strings.Contains(got, "team/feedback_testing.md, changed by") && strings.Contains(got, "unit tests use a real database")
+	})
+	if got := a.hook("UserPromptSubmit", map[string]any{"prompt": "continue", "transcript_path": talk}); got != "" {
+		t.Errorf("the machine that wrote it hears %s", got)
+	}
+}
+
+// TestRefusalsAndConflictsReachTheConversation: what waits for a person is said when a
+// session begins, and can be ended through the tools.
+func TestRefusalsAndConflictsReachTheConversation(t *testing.T) {
+	h := hubtest.Start(t, hubtest.Options{})
+	ds := desks(t, h, 2)
+	a, b := ds[0], ds[1]
+	a.write("project_rules.md", note("rules", "one\ntwo\nthree"))
+	hubtest.Eventually(t, patience, "the memory there", func() bool { return b.read("project_rules.md") != "(project_rules.md is not there)" })
+	a.write("reference_bank.md", note("bank", "the token is "+githubToken))
+	h.Stop()
+	a.write("project_rules.md", note("rules", "one\nA\nthree"))
+	b.write("project_rules.md", note("rules", "one\nB\nthree"))
+	h.StartAgain()
+	var loser *desk
+	hubtest.Eventually(t, patience, "a conflict on one side", func() bool {
+		for _, d := range ds {
+			if strings.Contains(d.hook("SessionStart", map[string]any{"source": "startup"}), "in conflict, both texts are kept: project_rules.md") {
+				loser = d
+			}
+		}
+		return loser != nil
+	})
+	got := ""
+	hubtest.Eventually(t, patience, "the refusal in the context", func() bool {
+		got = a.hook("SessionStart", map[string]any{"source": "startup"})
+		return strings.Contains(got, "reference_bank.md:6") && strings.Contains(got, "github-pat")
+	})
+	if strings.Contains(got, githubToken) {
+		t.Error("the context holds the secret")
+	}
+	status := loser.tool("sync_status", map[string]any{})
+	_, id, _ := strings.Cut(status, `"id":"`)
+	id, _, _ = strings.Cut(id, `"`)
+	if got := loser.tool("conflict_read", map[string]any{"id": id}); !strings.Contains(got, `one\nA\nthree`) || !strings.Contains(got, `one\nB\nthree`) {
+		t.Errorf("the texts are %s", got)
+	}
+	if got := loser.tool("conflict_resolve", map[string]any{"id": id, "take": "merged", "merged": note("rules", "one\nA and B\nthree")}); !strings.Contains(got, "resolved") {
+		t.Errorf("resolving says %s", got)
+	}
+	hubtest.Eventually(t, patience, "the merged text everywhere", func() bool {
+		return strings.Contains(a.read("project_rules.md"), "A and B") && strings.Contains(b.read("project_rules.md"), "A and B")
+	})
+	if got := a.tool("memory_history", map[string]any{"memory": "team/project_rules.md"}); !strings.Contains(got, "put project_rules.md") {
+		t.Errorf("the history is %s", got)
+	}
+}
+
+// tool calls a tool of the agent's MCP server over standard input and output.
+func (d *desk) tool(name string, args map[string]any) string {
+	d.t.Helper()
+	call, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": map[string]any{"name": name, "arguments": args}})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	cmd := programCommand("memsync-agent", "mcp", "--state-dir", d.state)
+	cmd.Dir = d.repo
+	cmd.Env = append(cmd.Env, "HOME="+d.home, "CLAUDE_COWORK_MEMORY_PATH_OVERRIDE="+d.memory)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		d.t.Fatal(err)
+	}
+	defer func() {
+		_ = in.Close() // the server ends with its input
+		_ = cmd.Wait()
+	}()
+	fmt.Fprintf(in, "%s\n%s\n%s\n", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`,
+		`{"jsonrpc":"2.0","method":"notifications/initialized"}`, call)
+	dec := json.NewDecoder(out)
+	for {
+		var msg struct {
+			ID     int             `json:"id"`
+			Result json.RawMessage `json:"result"`
+			Error  json.RawMessage `json:"error"`
+		}
+		if err := dec.Decode(&msg); err != nil {
+			d.t.Fatalf("%s: %v", name, err)
+		}
+		if msg.ID == 2 {
+			return string(msg.Result) + string(msg.Error)
+		}
+	}
+}
