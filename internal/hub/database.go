@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/memsvc/memsvc/internal/hub/authn"
 	"github.com/memsvc/memsvc/internal/hub/service"
 	"github.com/memsvc/memsvc/internal/hub/store"
@@ -62,6 +64,7 @@ func checkDatabaseURL(url string) error {
 
 type migrateCmd struct {
 	database `embed:""`
+	Restored bool `cmdline:"" help:"The database was put back from a backup: mint a new epoch, so that agents compare everything and delete nothing."`
 }
 
 // Run brings the schema up to date.
@@ -74,10 +77,28 @@ func (c *migrateCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
+	text := fmt.Sprintf("migrated the schema from %d to %d", m.From, m.To)
 	if m.From == m.To {
-		return e.done("the schema is up to date: %d", m.To)
+		text = fmt.Sprintf("the schema is up to date: %d", m.To)
 	}
-	return e.done("migrated the schema from %d to %d", m.From, m.To)
+	if err := e.done("%s", text); err != nil || !c.Restored {
+		return err
+	}
+	return c.newEpoch(e, opts)
+}
+
+// newEpoch tells agents that the history may have been rewound.
+func (c *migrateCmd) newEpoch(e *env, opts postgres.Options) (err error) {
+	b, err := postgres.Open(e.ctx, opts)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.Close()) }()
+	epoch := memory.Epoch(uuid.NewString())
+	if err := b.NewEpoch(e.ctx, epoch, time.Now().UTC()); err != nil {
+		return err
+	}
+	return e.done("the database has the new epoch %s; agents will compare everything and delete nothing", epoch)
 }
 
 type tokenBootstrapCmd struct {

@@ -7,9 +7,11 @@ import (
 	"strings"
 	"testing"
 
+	memsvcv1 "github.com/memsvc/memsvc/api/proto/memsvc/v1"
 	"github.com/memsvc/memsvc/internal/hub"
 	"github.com/memsvc/memsvc/internal/hub/authn"
 	"github.com/memsvc/memsvc/internal/hubtest"
+	"github.com/memsvc/memsvc/internal/memory"
 	"github.com/memsvc/memsvc/internal/pgtest"
 )
 
@@ -61,6 +63,23 @@ func TestFirstStepsOnADatabase(t *testing.T) {
 	if _, stderr, code := program(t, "serve", "--migrate"); code != 2 || !strings.Contains(stderr, "--database-url") {
 		t.Errorf("--migrate alone: code %d, %q", code, stderr)
 	}
+}
+
+// TestRestoredDatabase tells watchers and cursors of before that the history may have
+// been rewound.
+func TestRestoredDatabase(t *testing.T) {
+	url := pgtest.Start(t, pgtest.Options{}).Database()
+	h := hubtest.Start(t, hubtest.Options{DatabaseURL: url})
+	c := as(t, h, h.Token("acme", "app", "writer"))
+	res := c.mustCommit(t, put("a.md", "one"))
+	w := c.watch(t, &memsvcv1.WatchedProject{Project: project, Cursor: res.GetHead()})
+	stdout, stderr, code := program(t, "migrate", "--restored", "--database-url", url)
+	if code != 0 || !strings.Contains(stdout, "new epoch") {
+		t.Fatalf("code %d, %q, %q", code, stdout, stderr)
+	}
+	w.next(t, isStatus(memory.ReasonEpochChanged))
+	_, err := c.CommitChanges(c.ctx(t), &memsvcv1.CommitChangesRequest{Parent: project, Changes: []*memsvcv1.Change{put("a.md", "two")}, Epoch: res.GetHead().GetEpoch()})
+	wantReason(t, err, memory.ReasonEpochChanged)
 }
 
 // TestBootstrapMayBeRepeated finds the file of a step that died before it was through.

@@ -164,7 +164,11 @@ func (s *Store) drive(l *lane) {
 // that surely did nothing is tried again while the database restarts or is busy; one
 // whose outcome is not known only if its jobs have request ids, which tell.
 func (s *Store) perform(l *lane, batch []*job) {
-	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	timeout := callTimeout
+	if batch[0].alone {
+		timeout = aloneTimeout
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	pause := backoff{least: 10 * time.Millisecond, most: 500 * time.Millisecond}
 	for try := 1; ; try++ {

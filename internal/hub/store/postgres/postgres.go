@@ -36,6 +36,8 @@ const (
 	openPatience = 30 * time.Second
 	// callTimeout bounds one read or one transaction, tries included.
 	callTimeout = 15 * time.Second
+	// aloneTimeout bounds what may touch a whole history, like a purge.
+	aloneTimeout = 10 * time.Minute
 )
 
 // Options of a store. Only URL is required.
