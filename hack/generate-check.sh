@@ -8,10 +8,12 @@ cd "$(dirname "$0")/.."
 fresh=$(mktemp -d)
 trap 'rm -rf "$fresh"' EXIT
 ./hack/generate.sh "$fresh" "$@"
+./hack/chart-files.sh "$fresh"
 # Sources that lie beside the generated files are not part of the question.
 if ! diff -ru --exclude='*.proto' api/proto "$fresh/api/proto" ||
 	! diff -ru --exclude='openapi*.go' --exclude='options.yaml' api/openapi "$fresh/api/openapi" ||
-	! diff -ru deploy/grafana/dashboards "$fresh/deploy/grafana/dashboards"; then
+	! diff -ru deploy/grafana/dashboards "$fresh/deploy/grafana/dashboards" ||
+	! diff -ru deploy/helm/memsvc/files "$fresh/deploy/helm/memsvc/files"; then
 	echo "generate-check: generated files are stale; run 'make generate' and commit the result" >&2
 	exit 1
 fi
