@@ -351,3 +351,20 @@ func TestIdentityFileRefused(t *testing.T) {
 		}
 	}
 }
+
+// FuzzIdentityFile reads anything without falling, and takes nothing that gives a role
+// to everybody.
+func FuzzIdentityFile(f *testing.F) {
+	f.Add(oneIssuer("https://issuer.example", "writer"))
+	f.Add("client-certificates: {rules: [{when: {cn: x}, team: t, role: reader}]}")
+	f.Add("issuers: [{clock-skew: 1h, audience: [[]]}]")
+	f.Add("a: &a [*a]")
+	dir := f.TempDir()
+	f.Fuzz(func(t *testing.T, text string) {
+		file := filepath.Join(dir, "identity.yaml")
+		writeFile(t, file, text)
+		if err := hub.CheckIdentityFile(file); err == nil && !strings.Contains(text, "when") {
+			t.Errorf("taken: %q", text)
+		}
+	})
+}

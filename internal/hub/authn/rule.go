@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/memsvc/memsvc/internal/memory"
 )
@@ -55,8 +56,8 @@ func (r Rule) compile() (*rule, error) {
 			bad("when: a claim's name or its patterns are empty")
 		}
 		for _, p := range patterns {
-			if p == "" || len(p) > maxPatternBytes {
-				bad("when: %.60s: a pattern has from 1 to %d bytes", key, maxPatternBytes)
+			if p == "" || len(p) > maxPatternBytes || !utf8.ValidString(p) {
+				bad("when: %.60s: a pattern has from 1 to %d bytes of UTF-8", key, maxPatternBytes)
 				continue
 			}
 			c.patterns = append(c.patterns, pattern(p))
