@@ -56,10 +56,20 @@ func openToOthers(name string) string {
 		return ""
 	}
 	info, err := os.Stat(name)
-	if err != nil || info.Mode().Perm()&0o077 == 0 {
+	if err != nil || !exposed(info.Mode(), isOwn(info)) {
 		return ""
 	}
 	return fmt.Sprintf("%s has mode %04o: others on this machine can read the secret; chmod 600 it", name, info.Mode().Perm())
+}
+
+// exposed reports whether a file's mode lets others read a secret. A file that is not
+// this process's own and is readable through its group alone is how Kubernetes hands a
+// Secret to a user who is not root: there is no tighter way.
+func exposed(mode fs.FileMode, own bool) bool {
+	if !own && mode.Perm()&0o037 == 0 {
+		return false
+	}
+	return mode.Perm()&0o077 != 0
 }
 
 // syncDir makes the names in a directory durable.
