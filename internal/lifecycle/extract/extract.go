@@ -1,0 +1,257 @@
+package extract
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/memsvc/memsvc/internal/filelock"
+	"github.com/memsvc/memsvc/internal/lifecycle/memories"
+	"github.com/memsvc/memsvc/internal/lifecycle/model"
+	"github.com/memsvc/memsvc/internal/memory"
+)
+
+// Extractor makes memories of the conversations of one project.
+type Extractor struct {
+	Store *memories.Store
+	Guard memories.Guard // secrets are no memories, not even personal ones
+	Model model.Model    // nil = what was said in so many words is all
+	// JSON asks the model for a list in one answer, instead of letting it work with
+	// tools; for models that have none.
+	JSON    bool
+	Project string // directory that the model may read; "" = none
+	Dir     string // where cursors are kept; made for its owner only
+	Now     func() time.Time
+}
+
+// Conversation is what is to be read.
+type Conversation struct {
+	Session    string
+	Transcript string // file
+}
+
+// Report says what an extraction did.
+type Report struct {
+	Session string
+	// Skipped is why nothing was looked at: nothing new, or the client wrote by itself.
+	Skipped string
+	By      string         // "rules" or "model"
+	Added   []memories.Ref // in a dry run, what would be added
+	Updated []memories.Ref
+	// Refused names candidates that were not written, each with the reason.
+	Refused []string
+	Rounds  int
+	Usage   model.Usage
+	Took    time.Duration
+}
+
+// Run reads what a conversation said since its cursor and writes memories. Runs of one
+// project wait for one another, also in other processes. The cursor advances only when
+// all went well; a dry run writes nothing and leaves it.
+func (e *Extractor) Run(ctx context.Context, c Conversation, dry bool) (Report, error) {
+	began := e.Now()
+	r := Report{Session: c.Session}
+	if err := os.MkdirAll(e.Dir, 0o700); err != nil {
+		return r, fmt.Errorf("extract: %w", err)
+	}
+	lock, err := os.OpenFile(filepath.Join(e.Dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return r, fmt.Errorf("extract: %w", err)
+	}
+	defer func() { _ = lock.Close() }()
+	if err := filelock.Lock(ctx, lock); err != nil && !errors.Is(err, filelock.ErrUnsupported) {
+		return r, fmt.Errorf("extract: %w", err)
+	}
+	cursor, err := e.cursor(c)
+	if err != nil {
+		return r, err
+	}
+	turns, err := ReadTurns(c.Transcript, cursor, e.Store.Dir(memory.ScopePrivate), e.Store.Dir(memory.ScopeTeam))
+	if err != nil {
+		return r, err
+	}
+	switch {
+	case turns.Last == "":
+		r.Skipped = "nothing new was said"
+		return r, nil
+	case turns.Wrote:
+		r.Skipped = "the client wrote memories by itself"
+	case e.Model == nil:
+		r.By = "rules"
+		err = e.write(ctx, Explicit(turns.Said), dry, &r)
+	default:
+		r.By = "model"
+		err = e.ask(ctx, c, turns, dry, &r)
+	}
+	r.Took = e.Now().Sub(began)
+	if err != nil || dry {
+		return r, err
+	}
+	return r, e.advance(c, turns.Last)
+}
+
+// write adds the candidates, or updates what says the same.
+func (e *Extractor) write(ctx context.Context, candidates []Candidate, dry bool, r *Report) error {
+	if len(candidates) == 0 {
+		return nil
+	}
+	list, _, err := e.Store.List(ctx)
+	if err != nil {
+		return err
+	}
+	for _, c := range candidates {
+		d := memories.Draft{Type: c.Type, Name: c.Name, Description: c.Description, Body: c.Body, Scope: memory.ScopePrivate}
+		path, content, err := d.Compose()
+		if err != nil {
+			r.Refused = append(r.Refused, err.Error())
+			continue
+		}
+		if why := e.unfit(ctx, path, content, c.Body); why != "" {
+			r.Refused = append(r.Refused, why)
+			continue
+		}
+		ref := memories.Ref{Scope: memory.ScopePrivate, Path: path}
+		twin, same := twinOf(list, c, path)
+		switch {
+		case same:
+			continue // known already
+		case dry && twin == nil:
+			r.Added = append(r.Added, ref)
+		case dry:
+			r.Updated = append(r.Updated, twin.Ref)
+		case twin == nil:
+			if _, err := e.Store.Add(ctx, d); err != nil {
+				return err
+			}
+			r.Added = append(r.Added, ref)
+			list = append(list, memories.Memory{Ref: ref, Content: content})
+			list[len(list)-1].Front, _, _ = memory.ParseFrontmatter(content)
+		default:
+			text := withBody(twin, c.Body)
+			if _, err := e.Store.Replace(ctx, twin.Ref, text, memory.ETagOf(twin.Content)); err != nil {
+				return err
+			}
+			r.Updated = append(r.Updated, twin.Ref)
+			twin.Content = text
+		}
+	}
+	return nil
+}
+
+// unfit says why a candidate is no memory: a secret, or words of a model that refuses.
+func (e *Extractor) unfit(ctx context.Context, path memory.Path, content []byte, body string) string {
+	if isRefusal(body) {
+		return "a refusal is no memory"
+	}
+	violations, _, err := e.Guard.Check(ctx, path, content)
+	if err != nil {
+		return "the guard has no verdict"
+	}
+	for _, v := range violations {
+		if v.Rule != memory.RuleTypeUser { // a person's own may be personal
+			return "the guard refuses it: " + v.Rule
+		}
+	}
+	return ""
+}
+
+// isRefusal knows the words in which models decline.
+func isRefusal(body string) bool {
+	low := strings.ToLower(strings.TrimSpace(strings.NewReplacer("’", "'").Replace(body)))
+	for _, p := range []string{"i can't", "i cannot", "i'm sorry", "i am sorry", "sorry, i", "i'm unable", "i am unable", "i won't", "as an ai", "抱歉", "对不起", "我无法", "我不能"} {
+		if strings.HasPrefix(low, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// twinOf finds the memory that a candidate would double: same text (same is true: there
+// is nothing to do), or same name and type. The team's count too, but are not changed.
+func twinOf(list []memories.Memory, c Candidate, path memory.Path) (twin *memories.Memory, same bool) {
+	want := said(c.Body)
+	for i := range list {
+		m := &list[i]
+		if said(string(m.Body())) == want {
+			return m, true
+		}
+	}
+	for i := range list {
+		m := &list[i]
+		typ, _ := m.Type()
+		if m.Scope == memory.ScopePrivate && (m.Path == path || typ == c.Type && strings.EqualFold(m.Front.Name, c.Name)) {
+			return m, false
+		}
+	}
+	return nil, false
+}
+
+// said is what two texts are compared by: their words, without the day they were said.
+func said(body string) string {
+	if i := strings.LastIndex(body, "\n\nSaid on "); i >= 0 {
+		body = body[:i]
+	}
+	return strings.ToLower(strings.Join(strings.Fields(body), " "))
+}
+
+// withBody gives a memory another body; its frontmatter keeps every byte.
+func withBody(m *memories.Memory, body string) []byte {
+	var b bytes.Buffer
+	if m.Front.Present {
+		b.Write(m.Content[:m.Front.BodyStart])
+		b.WriteByte('\n')
+	}
+	b.WriteString(strings.TrimRight(body, "\n") + "\n")
+	return b.Bytes()
+}
+
+// cursorFile is where the cursor of a conversation is kept.
+func (e *Extractor) cursorFile(c Conversation) string {
+	name := c.Session
+	if name == "" {
+		name = strings.TrimSuffix(filepath.Base(c.Transcript), ".jsonl")
+	}
+	if len(name) > 100 || strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") != "" || name == "" {
+		name = string(memory.ETagOf([]byte(c.Transcript)))
+	}
+	return filepath.Join(e.Dir, name+".cursor")
+}
+
+func (e *Extractor) cursor(c Conversation) (string, error) {
+	text, err := os.ReadFile(e.cursorFile(c))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("extract: %w", err)
+	}
+	return strings.TrimSpace(string(text)), nil
+}
+
+// advance keeps the cursor. A kill before it is done repeats the extraction, which finds
+// its own memories there.
+func (e *Extractor) advance(c Conversation, uuid string) error {
+	file := e.cursorFile(c)
+	tmp, err := os.CreateTemp(e.Dir, ".cursor-*")
+	if err != nil {
+		return fmt.Errorf("extract: %w", err)
+	}
+	_, err = tmp.WriteString(uuid + "\n")
+	if err == nil {
+		err = tmp.Sync()
+	}
+	if cerr := tmp.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = os.Rename(tmp.Name(), file)
+	}
+	if err != nil {
+		_ = os.Remove(tmp.Name())
+		return fmt.Errorf("extract: keep the cursor: %w", err)
+	}
+	return nil
+}

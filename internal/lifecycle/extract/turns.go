@@ -1,0 +1,182 @@
+package extract
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/memsvc/memsvc/internal/lifecycle/transcript"
+)
+
+// Said is what one side said in one message.
+type Said struct {
+	UUID   string
+	Time   time.Time
+	Person bool // else the assistant
+	Text   string
+}
+
+// Turns are the messages of the main conversation after a cursor.
+type Turns struct {
+	Said []Said
+	// Last is the uuid of the last message read, the next cursor; "" if there was none.
+	Last string
+	// Wrote says that the client itself wrote into the memory directory.
+	Wrote bool
+	// Lost says that the cursor was not found, so that everything counts.
+	Lost bool
+}
+
+// maxMessages and maxText bound what one extraction looks at: the last messages, and
+// characters of each.
+const (
+	maxMessages = 200
+	maxText     = 20_000
+)
+
+// ReadTurns reads a transcript after the message whose uuid is cursor; "" is from the
+// beginning. A cursor that is not there was compacted away: everything counts. dirs are
+// the directories whose files are memories.
+func ReadTurns(file, cursor string, dirs ...string) (Turns, error) {
+	t, found, err := read(file, cursor, dirs)
+	if err == nil && cursor != "" && !found {
+		t, _, err = read(file, "", dirs)
+		t.Lost = true
+	}
+	return t, err
+}
+
+func read(file, cursor string, dirs []string) (t Turns, found bool, err error) {
+	f, err := os.Open(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Turns{}, false, fmt.Errorf("extract: %w", err)
+	}
+	if err != nil {
+		return Turns{}, false, fmt.Errorf("extract: %w", err)
+	}
+	defer func() { _ = f.Close() }() // only read
+	after := cursor == ""
+	for l, err := range transcript.Forward(io.Reader(f), 0) {
+		if err != nil {
+			return Turns{}, false, err
+		}
+		if !after && !strings.Contains(string(l.Text), cursor) {
+			continue
+		}
+		line, ok := transcript.Parse(l.Text)
+		if !ok || line.Sidechain {
+			continue
+		}
+		if !after {
+			after, found = line.UUID == cursor, line.UUID == cursor
+			continue
+		}
+		if line.UUID != "" && (line.Kind == transcript.User || line.Kind == transcript.Assistant) {
+			t.Last = line.UUID
+		}
+		t.take(&line, dirs)
+	}
+	if over := len(t.Said) - maxMessages; over > 0 {
+		t.Said = t.Said[over:]
+	}
+	return t, found, nil
+}
+
+func (t *Turns) take(line *transcript.Line, dirs []string) {
+	for _, b := range line.Blocks {
+		switch {
+		case b.Kind == transcript.ToolUse:
+			t.Wrote = t.Wrote || writesInto(b, line.CWD, dirs)
+		case b.Kind != transcript.Text:
+		case line.Kind == transcript.Assistant:
+			t.add(Said{UUID: line.UUID, Time: line.Time, Text: b.Text})
+		case line.Kind == transcript.User && !line.Meta:
+			if text := typed(b.Text); text != "" {
+				t.add(Said{UUID: line.UUID, Time: line.Time, Person: true, Text: text})
+			}
+		}
+	}
+}
+
+func (t *Turns) add(s Said) {
+	if r := []rune(s.Text); len(r) > maxText {
+		s.Text = string(r[:maxText])
+	}
+	t.Said = append(t.Said, s)
+}
+
+// writesInto reports whether a call of a tool writes a file below one of dirs.
+func writesInto(b transcript.Block, cwd string, dirs []string) bool {
+	switch b.Tool {
+	case "Write", "Edit", "MultiEdit", "write_file", "replace", "edit", "write":
+	default:
+		return false
+	}
+	var in struct {
+		FilePath string `json:"file_path"`
+		Path     string `json:"path"`
+		Other    string `json:"filePath"`
+	}
+	if json.Unmarshal(b.Input, &in) != nil {
+		return false
+	}
+	for _, file := range []string{in.FilePath, in.Path, in.Other} {
+		if file == "" {
+			continue
+		}
+		if !filepath.IsAbs(file) {
+			file = filepath.Join(cwd, file)
+		}
+		for _, d := range dirs {
+			if rel, err := filepath.Rel(d, file); d != "" && err == nil && filepath.IsLocal(rel) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// typed returns what a person typed of a user message: what clients and we put around
+// it, in tags with a meaning, is left out.
+func typed(text string) string {
+	if strings.Contains(text, transcript.Marker) {
+		return ""
+	}
+	for {
+		open := strings.Index(text, "<")
+		for open >= 0 {
+			name, _, ok := strings.Cut(text[open+1:], ">")
+			if ok && isTag(name) {
+				break
+			}
+			next := strings.Index(text[open+1:], "<")
+			if next < 0 {
+				open = -1
+				break
+			}
+			open += 1 + next
+		}
+		if open < 0 {
+			return strings.TrimSpace(text)
+		}
+		name, rest, _ := strings.Cut(text[open+1:], ">")
+		word, _, _ := strings.Cut(name, " ")
+		_, after, closed := strings.Cut(rest, "</"+word+">")
+		if !closed {
+			after = "" // what is never closed goes to the end
+		}
+		text = text[:open] + after
+	}
+}
+
+// isTag knows the tags of clients: a word with a dash in it.
+func isTag(name string) bool {
+	word, _, _ := strings.Cut(name, " ")
+	return strings.Contains(word, "-") && strings.Trim(word, "abcdefghijklmnopqrstuvwxyz-") == ""
+}
