@@ -10,6 +10,7 @@ import (
 
 	"github.com/memsvc/memsvc/internal/agent/control"
 	"github.com/memsvc/memsvc/internal/clients/hooks"
+	"github.com/memsvc/memsvc/internal/lifecycle/extract"
 	"github.com/memsvc/memsvc/internal/lifecycle/memories"
 )
 
@@ -48,7 +49,15 @@ func (e hookEngine) Project(_ context.Context, cwd, seen string) (hooks.Project,
 		return hooks.Project{}, err
 	}
 	g := c.guardOf(p)
-	out := hooks.Project{Personal: p.Dir, Team: p.team, Store: memories.New(p.Dir, p.team, g), Guard: g}
+	turn := extractParams{Personal: p.Dir, Team: p.team, Project: p.Root}
+	if p.link != nil {
+		turn.Hub, turn.TeamName = p.link.Hub, p.link.Team
+	}
+	finished := func(ctx context.Context, session, transcript string) error {
+		turn.Session, turn.Transcript = session, transcript
+		return c.finished(ctx, turn)
+	}
+	out := hooks.Project{Personal: p.Dir, Team: p.team, Store: memories.New(p.Dir, p.team, g), Guard: g, Finished: finished}
 	if p.link == nil {
 		return out, nil
 	}
@@ -103,4 +112,25 @@ func syncOf(l LinkStatus) *hooks.Sync {
 		s.Conflicts = append(s.Conflicts, k.Path+" (conflict "+k.ID+")")
 	}
 	return s
+}
+
+// handOver bounds how long a client waits to hand a finished turn over.
+const handOver = 500 * time.Millisecond
+
+// finished hands a finished turn to the daemon. Where none runs, what a person said in so
+// many words is taken at once; anything longer would be in the client's way.
+func (c *command) finished(ctx context.Context, p extractParams) error {
+	limited, cancel := context.WithTimeout(ctx, handOver)
+	defer cancel()
+	err := control.Call(limited, string(c.state), methodExtract, p, nil)
+	if !errors.Is(err, control.ErrNoDaemon) {
+		return err
+	}
+	if err := p.check(); err != nil {
+		return err
+	}
+	e := newEngine(c.state, nil, c.Now).extractor(p)
+	e.Model = nil
+	_, err = e.Run(limited, extract.Conversation{Session: p.Session, Transcript: p.Transcript}, false)
+	return err
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/memsvc/memsvc/internal/lifecycle/memdir"
 	"github.com/memsvc/memsvc/internal/lifecycle/memories"
 	"github.com/memsvc/memsvc/internal/memory"
-	"github.com/memsvc/memsvc/internal/secretscan"
 )
 
 type memoryCmd struct {
@@ -113,13 +112,10 @@ func (c *command) store(p place) *memories.Store {
 
 // guardOf returns the guard of a place's shared part.
 func (c *command) guardOf(p place) teamGuard {
-	g := guard{scanner: secretscan.New(secretscan.Options{}), policy: &policyHolder{}}
-	if p.link != nil {
-		if policy, ok := c.state.loadPolicy(p.link.Hub, p.link.Team); ok {
-			g.policy.set(policy)
-		}
+	if p.link == nil {
+		return c.state.guardFor("", "")
 	}
-	return teamGuard{g}
+	return c.state.guardFor(p.link.Hub, p.link.Team)
 }
 
 // teamGuard is the guard as package memories asks for it.

@@ -177,6 +177,7 @@ func (c *command) serve(d *Daemon, server *control.Server, ops net.Listener, reg
 	health.SetReady()
 	bg, stopOps := context.WithCancel(context.Background())
 	defer stopOps()
+	eng := newEngine(c.state, log, c.Now)
 	var wg sync.WaitGroup
 	if ops != nil {
 		wg.Go(func() {
@@ -186,7 +187,7 @@ func (c *command) serve(d *Daemon, server *control.Server, ops net.Listener, reg
 		})
 	}
 	wg.Go(func() {
-		h := handler{d: d, reload: func() error { return c.reload(d, flags) }}
+		h := handler{d: d, engine: eng, reload: func() error { return c.reload(d, flags) }}
 		if err := server.Serve(bg, h.handle); err != nil {
 			log.Error("command socket ended", "error", err)
 		}
@@ -198,6 +199,7 @@ func (c *command) serve(d *Daemon, server *control.Server, ops net.Listener, reg
 	<-c.ctx.Done()
 	log.Info("stopping")
 	health.SetNotReady("draining")
+	eng.close()
 	err := d.Close()
 	stopOps()
 	wg.Wait()
@@ -217,6 +219,7 @@ func loopback(addr string) bool {
 // handler answers what commands ask of a running daemon.
 type handler struct {
 	d      *Daemon
+	engine *engine
 	reload func() error
 }
 
@@ -229,6 +232,7 @@ const (
 	methodResolve = "resolve" // resolveParams
 	methodTexts   = "texts"   // textsParams → conflictTexts
 	methodNews    = "news"    // newsParams → []newsEntry
+	methodExtract = "extract" // extractParams; returns at once
 
 	methodTrash        = "trash"         // trashParams → []trashEntry
 	methodTrashText    = "trash-text"    // trashParams → trashText
@@ -285,6 +289,12 @@ func (h handler) do(ctx context.Context, method string, params json.RawMessage) 
 			return nil, err
 		}
 		return p.do(ctx, r.syncer())
+	case methodExtract:
+		var p extractParams
+		if err := decode(&p); err != nil {
+			return nil, err
+		}
+		return nil, h.engine.take(p)
 	case methodNews:
 		var p newsParams
 		if err := decode(&p); err != nil {

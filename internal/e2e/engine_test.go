@@ -200,3 +200,39 @@ func (d *desk) tool(name string, args map[string]any) string {
 		}
 	}
 }
+
+// TestFinishedTurnBecomesAMemory: what a person says is to be remembered is a memory soon
+// after the turn, with a daemon and without one.
+func TestFinishedTurnBecomesAMemory(t *testing.T) {
+	h := hubtest.Start(t, hubtest.Options{})
+	d := desks(t, h, 1)[0]
+	talk := filepath.Join(t.TempDir(), "s1.jsonl")
+	say := func(uuid, text string) {
+		t.Helper()
+		f, err := os.OpenFile(talk, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(f, `{"type":"user","uuid":%q,"sessionId":"s1","timestamp":"2026-03-10T10:00:00Z","message":{"content":%q}}`+"\n", uuid, text)
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stop := map[string]any{"session_id": "s1", "transcript_path": talk}
+	say("u1", "Always run the linter before you commit.")
+	if got := d.hook("Stop", stop); got != "" {
+		t.Errorf("the hook says %s", got)
+	}
+	hubtest.Eventually(t, patience, "the memory", func() bool {
+		return strings.Contains(d.run("", "memory", "list"), "Always run the linter")
+	})
+	if got := d.run("", "extract", "--transcript", talk); !strings.Contains(got, "nothing new was said") {
+		t.Errorf("once more: %s", got)
+	}
+	d.state = filepath.Join(t.TempDir(), "other") // no daemon serves it
+	say("u2", "以后提交说明都用中文写。")
+	d.hook("Stop", stop)
+	if got := d.run("", "memory", "list"); !strings.Contains(got, "以后提交说明都用中文写") {
+		t.Errorf("without a daemon: %s", got)
+	}
+}

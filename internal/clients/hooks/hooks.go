@@ -46,6 +46,8 @@ type Project struct {
 	Sync func(ctx context.Context) (*Sync, error)
 	// Changes returns what others changed in Team since a time, the newest last.
 	Changes func(ctx context.Context, since time.Time) ([]Change, error)
+	// Finished hands over a turn that ended, for memories to be made of it.
+	Finished func(ctx context.Context, session, transcript string) error
 	// SyncNow asks the daemon to look at once, and does not wait for it.
 	SyncNow func(ctx context.Context)
 }
@@ -130,6 +132,10 @@ func (h *handler) choose() (string, func(context.Context) (Answer, error)) {
 		return "PreToolUse", h.beforeTool
 	case "posttooluse":
 		return "PostToolUse", h.afterTool
+	case "stop":
+		return "Stop", h.stop
+	case "sessionend":
+		return "SessionEnd", h.stop
 	}
 	return "", nil
 }

@@ -24,15 +24,16 @@ var now = time.Date(2026, 3, 10, 15, 0, 0, 0, time.UTC)
 
 // engine is a project on disk, with what a daemon would say of it.
 type engine struct {
-	t       *testing.T
-	dir     string
-	sync    *hooks.Sync
-	changes []hooks.Change
-	since   time.Time
-	nudged  int
-	err     error
-	panics  bool
-	slow    bool
+	t        *testing.T
+	dir      string
+	sync     *hooks.Sync
+	changes  []hooks.Change
+	since    time.Time
+	nudged   int
+	finished []string
+	err      error
+	panics   bool
+	slow     bool
 }
 
 func newEngine(t *testing.T) *engine {
@@ -73,6 +74,10 @@ func (e *engine) Project(context.Context, string, string) (hooks.Project, error)
 			return e.changes, nil
 		},
 		SyncNow: func(context.Context) { e.nudged++ },
+		Finished: func(_ context.Context, session, transcript string) error {
+			e.finished = append(e.finished, session+" "+transcript)
+			return nil
+		},
 	}, e.err
 }
 
@@ -272,6 +277,16 @@ func TestWritesAreSharedAtOnce(t *testing.T) {
 	e.fire("PostToolUse", map[string]any{"tool_name": "Write", "tool_input": map[string]any{"file_path": filepath.Join(e.dir, "x.md"), "content": "x"}})
 	if e.nudged != 1 {
 		t.Error("a personal write wakes the daemon")
+	}
+}
+
+func TestFinishedTurnsAreHandedOver(t *testing.T) {
+	e := newEngine(t)
+	e.fire("Stop", map[string]any{"session_id": "s", "transcript_path": "/t.jsonl"})
+	e.fire("Stop", map[string]any{"session_id": "s", "transcript_path": "/t.jsonl", "agent_id": "a sub-agent"})
+	e.fire("SessionEnd", map[string]any{"session_id": "s2", "transcript_path": "/t2.jsonl", "reason": "logout"})
+	if got := strings.Join(e.finished, ", "); got != "s /t.jsonl, s2 /t2.jsonl" {
+		t.Errorf("handed over: %s", got)
 	}
 }
 

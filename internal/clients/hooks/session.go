@@ -121,3 +121,16 @@ func indexText(ctx context.Context, s *memories.Store, scope memory.Scope, title
 	}
 	return title + ":\n" + text + note
 }
+
+// stop hands the turn that ended, or the whole session, over to the daemon and returns. A
+// sub-agent's turn is part of the main conversation's.
+func (h *handler) stop(ctx context.Context) (Answer, error) {
+	if h.in.AgentID != "" || h.in.TranscriptPath == "" {
+		return Answer{}, nil
+	}
+	p, err := h.engine.Project(ctx, h.in.CWD, "")
+	if err != nil || p.Finished == nil {
+		return Answer{}, err
+	}
+	return Answer{}, p.Finished(ctx, h.in.SessionID, h.in.TranscriptPath)
+}

@@ -1,0 +1,134 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/memsvc/memsvc/internal/lifecycle/extract"
+	"github.com/memsvc/memsvc/internal/lifecycle/memories"
+)
+
+// drainWait bounds how long a daemon that is asked to stop waits for work of the memory
+// engine that is under way (SPEC 7).
+const drainWait = 60 * time.Second
+
+// extractParams hand a finished turn over to the daemon. The caller found the
+// directories, since its environment decides them, not the daemon's.
+type extractParams struct {
+	Personal   string `json:"personal"`
+	Team       string `json:"team"`
+	Project    string `json:"project"` // directory
+	Hub        string `json:"hub"`     // whose policy judges; "" = none
+	TeamName   string `json:"team_name"`
+	Session    string `json:"session"`
+	Transcript string `json:"transcript"`
+}
+
+func (p extractParams) check() error {
+	for _, dir := range []string{p.Personal, p.Transcript} {
+		if !filepath.IsAbs(dir) {
+			return errors.New("extract: the directories and the transcript must be absolute")
+		}
+	}
+	return nil
+}
+
+// engine does the work of the memory engine beside the clients, one piece at a time for
+// each project; what comes in while it works is done in one more run.
+type engine struct {
+	state stateDir
+	log   *slog.Logger
+	now   func() time.Time
+
+	ctx    context.Context //nolint:containedctx // of the work in the background; it ends with close
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	mu      sync.Mutex // guards what follows
+	waiting map[string]map[string]extractParams
+	closed  bool
+}
+
+func newEngine(state stateDir, log *slog.Logger, now func() time.Time) *engine {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &engine{state: state, log: log, now: now, ctx: ctx, cancel: cancel, waiting: map[string]map[string]extractParams{}}
+}
+
+// take accepts a finished turn and returns at once.
+func (e *engine) take(p extractParams) error {
+	if err := p.check(); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return errors.New("extract: the daemon is stopping")
+	}
+	queue, working := e.waiting[p.Personal]
+	if !working {
+		queue = map[string]extractParams{}
+		e.waiting[p.Personal] = queue
+		e.wg.Go(func() { e.work(p.Personal) })
+	}
+	queue[p.Transcript] = p
+	return nil
+}
+
+// work does everything that waits for a project, and ends when nothing does.
+func (e *engine) work(project string) {
+	for {
+		e.mu.Lock()
+		var next extractParams
+		queue := e.waiting[project]
+		for key, p := range queue {
+			next = p
+			delete(queue, key)
+			break
+		}
+		if next.Transcript == "" {
+			delete(e.waiting, project)
+			e.mu.Unlock()
+			return
+		}
+		e.mu.Unlock()
+		r, err := e.extractor(next).Run(e.ctx, extract.Conversation{Session: next.Session, Transcript: next.Transcript}, false)
+		switch {
+		case err != nil:
+			e.log.Warn("extract", "session", next.Session, "error", err)
+		case r.Skipped != "":
+			e.log.Debug("extract", "session", next.Session, "skipped", r.Skipped)
+		default:
+			e.log.Info("extract", "session", next.Session, "by", r.By, "added", len(r.Added), "updated", len(r.Updated), "refused", len(r.Refused), "rounds", r.Rounds,
+				"input_tokens", r.Usage.Input, "output_tokens", r.Usage.Output, "took", r.Took)
+		}
+	}
+}
+
+func (e *engine) extractor(p extractParams) *extract.Extractor {
+	g := e.state.guardFor(p.Hub, p.TeamName)
+	return &extract.Extractor{
+		Store: memories.New(p.Personal, p.Team, g), Guard: g, Project: p.Project, Dir: e.state.extractDir(p.Personal), Now: e.now,
+	}
+}
+
+// close waits for the work under way, at most drainWait, and takes no more.
+func (e *engine) close() {
+	e.mu.Lock()
+	e.closed = true
+	e.mu.Unlock()
+	done := make(chan struct{})
+	go func() { e.wg.Wait(); close(done) }()
+	t := time.NewTimer(drainWait)
+	defer t.Stop()
+	select {
+	case <-done:
+	case <-t.C:
+		e.log.Warn("work of the memory engine is cut off; it is done again after the next turn")
+	}
+	e.cancel()
+	<-done
+}
