@@ -2,6 +2,9 @@ package postgres_test
 
 import (
 	"fmt"
+	"os/exec"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,7 +18,8 @@ import (
 )
 
 // BenchmarkCommit measures commits of 2 KB from many writers, on a server that waits
-// for its disk: how the queries are sent, and whether writers share a project.
+// for its disk: how the queries are sent, whether writers share a project, and, where
+// pgbench is installed, how fast it writes the same rows to the same server.
 func BenchmarkCommit(b *testing.B) {
 	server := pgtest.Start(b, pgtest.Options{Durable: true})
 	for _, mode := range []string{"cache_statement", "cache_describe", "exec"} {
@@ -25,7 +29,33 @@ func BenchmarkCommit(b *testing.B) {
 			})
 		}
 	}
+	b.Run("pgbench/writers=15/projects=64", func(b *testing.B) { pgbench(b, server.Database()) })
 	b.Run("mode=cache_statement/writers=1/projects=1", func(b *testing.B) { benchCommit(b, server.Database(), 1, 1) })
+}
+
+// pgbench runs testdata/pgbench.sql with as many connections as the store's writers have.
+func pgbench(b *testing.B, url string) {
+	program, err := exec.LookPath("pgbench")
+	if err != nil {
+		b.Skip("no pgbench on this machine")
+	}
+	if _, err := postgres.Migrate(ctx, postgres.Options{URL: url}); err != nil {
+		b.Fatal(err)
+	}
+	err = (&pgtest.Server{URL: url}).Exec(ctx, "INSERT INTO memsvc.projects(team, project, created, created_ns) SELECT 'acme', 'p' || g, now(), 0 FROM generate_series(1, 64) g")
+	if err != nil {
+		b.Fatal(err)
+	}
+	out, err := exec.Command(program, "-n", "-M", "prepared", "-c", "15", "-j", "2", "-t", strconv.Itoa(max(1, b.N/15)), "-f", "testdata/pgbench.sql", url).CombinedOutput()
+	rate := regexp.MustCompile(`tps = ([0-9.]+)`).FindSubmatch(out)
+	if err != nil || rate == nil {
+		b.Fatalf("pgbench: %v: %s", err, out)
+	}
+	tps, err := strconv.ParseFloat(string(rate[1]), 64)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(tps, "commits/s")
 }
 
 func benchCommit(b *testing.B, url string, writers, projects int) {

@@ -94,7 +94,9 @@ func (s *Store) version(ctx context.Context, c interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }) (have int, err error) {
 	var there bool
-	err = c.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", s.opts.Schema+".version").Scan(&there)
+	// The catalogue itself is asked: to_regclass may answer from a cache of before the
+	// migration's lock was waited for.
+	err = c.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_tables WHERE schemaname=$1 AND tablename='version')", s.opts.Schema).Scan(&there)
 	if err != nil || !there {
 		return 0, err
 	}
@@ -121,7 +123,7 @@ func (s *Store) migrate(ctx context.Context, c *pgxpool.Conn, want int) error {
 	if have == 0 {
 		// Whoever may not make schemas can be given this one.
 		var there bool
-		if err := tx.QueryRow(ctx, "SELECT to_regnamespace($1) IS NOT NULL", s.opts.Schema).Scan(&there); err != nil {
+		if err := tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname=$1)", s.opts.Schema).Scan(&there); err != nil {
 			return err
 		}
 		script := "CREATE TABLE memsvc.version(version int PRIMARY KEY, at timestamptz NOT NULL DEFAULT now());"
