@@ -82,7 +82,7 @@ func readTrust(name string, clientCA bool) (*authn.Trust, error) {
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("--identity-file %s: %w", name, err)
+		return nil, authn.Within("--identity-file "+name, err)
 	}
 	return t, nil
 }

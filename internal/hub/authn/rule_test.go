@@ -127,6 +127,18 @@ func TestTrustCheck(t *testing.T) {
 	}
 }
 
+// TestTrustCheckTellsWhere puts every mistake in a line that says where it is.
+func TestTrustCheckTellsWhere(t *testing.T) {
+	err := authn.Within("file", authn.Trust{Issuers: []authn.Issuer{{Name: "a", URL: "https://x", Rules: []authn.Rule{{Role: "boss"}}}}}.Check())
+	want := "file: issuer a: audience: name at least one, made for this hub: without it a token meant for another service would do here\n" +
+		"file: issuer a: rules[0]: when: from 1 to 16 claims; without one the rule would meet everybody\n" +
+		"file: issuer a: rules[0]: team: name one, or say whole-hub: true\n" +
+		"file: issuer a: rules[0]: role \"boss\": use reader, writer or admin"
+	if err == nil || err.Error() != want {
+		t.Errorf("got\n%v\nwant\n%s", err, want)
+	}
+}
+
 // TestCertificates maps verified client certificates by their names.
 func TestCertificates(t *testing.T) {
 	c := &clock{now: time.Now()}

@@ -202,12 +202,27 @@ func compileRules(where string, in []Rule) ([]*rule, error) {
 	for n, r := range in {
 		c, err := r.compile()
 		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: rules[%d]: %w", where, n, err))
+			errs = append(errs, Within(fmt.Sprintf("%s: rules[%d]", where, n), err))
 			continue
 		}
 		out = append(out, c)
 	}
 	return out, errors.Join(errs...)
+}
+
+// Within says of each of joined errors where it was found, so that every line tells.
+func Within(where string, err error) error {
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
+		var out []error
+		for _, e := range many.Unwrap() {
+			out = append(out, Within(where, e))
+		}
+		return errors.Join(out...)
+	}
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", where, err)
 }
 
 // grant is what a rule gives.
