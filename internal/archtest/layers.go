@@ -77,7 +77,7 @@ var layers = map[string]rule{
 	"lifecycle/model/openai":    {internal: []string{"lifecycle/model"}},
 	"lifecycle/model/command":   {internal: []string{"lifecycle/model"}},
 	"lifecycle/model/scripted":  {internal: []string{"lifecycle/model"}},
-	"lifecycle/sandbox":         {internal: []string{"memory", "lifecycle/memories", "lifecycle/model"}},
+	"lifecycle/sandbox":         {internal: []string{"memory", "lifecycle/memdir", "lifecycle/memories", "lifecycle/model"}},
 	"lifecycle/dates":           {pure: true},
 	"lifecycle/extract":         {internal: []string{"memory", "filelock", "lifecycle/dates", "lifecycle/memories", "lifecycle/memdir", "lifecycle/transcript", "lifecycle/model", "lifecycle/sandbox"}},
 	"lifecycle/notes":           {internal: []string{"memory", "lifecycle/memdir", "lifecycle/transcript", "lifecycle/model", "lifecycle/sandbox"}},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -167,4 +168,22 @@ func (s *Store) Share(ctx context.Context, r Ref, old memory.ETag) (Written, err
 		return Written{}, err
 	}
 	return w, s.Remove(ctx, r, old)
+}
+
+// Vet refuses, with a *RefusedError, what no program may write by itself: what the guard
+// would not let into the team's directory, wherever it is to be written, so that no
+// secret becomes a memory. That a personal memory is about a person is no reason. A
+// guard without a verdict is an error, too.
+func (s *Store) Vet(ctx context.Context, r Ref, content []byte) error {
+	violations, _, err := s.guard.Check(ctx, r.Path, content)
+	if err != nil {
+		return fmt.Errorf("%s: the guard has no verdict, so it is not written: %w", r, err)
+	}
+	if r.Scope != memory.ScopeTeam {
+		violations = slices.DeleteFunc(slices.Clone(violations), func(v memory.Violation) bool { return v.Rule == memory.RuleTypeUser })
+	}
+	if len(violations) > 0 {
+		return &RefusedError{Ref: r, Violations: violations}
+	}
+	return nil
 }

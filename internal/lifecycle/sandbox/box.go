@@ -19,11 +19,12 @@ const (
 
 // The bounds of every run.
 const (
-	maxAnswer   = 48 << 10 // bytes of one tool's answer
-	maxCalls    = 24       // in one round
-	maxWrites   = 24       // memories written in a run
-	maxDeletes  = 5        // memories deleted in a run, or a fifth of all if that is more (SPEC 9)
-	answerToken = 8192     // tokens of a model's answer
+	maxAnswer   = 48 << 10  // bytes of one tool's answer
+	maxCalls    = 24        // in one round
+	maxInput    = 300 << 10 // bytes of a tool's input: a memory and some more
+	maxWrites   = 24        // memories written in a run
+	maxDeletes  = 5         // memories deleted in a run, or a fifth of all if that is more (SPEC 9)
+	answerToken = 8192      // tokens of a model's answer
 )
 
 // Box is what a run may touch. The zero value of each bound is its default.
@@ -81,7 +82,7 @@ func (b Box) Run(ctx context.Context, m model.Model, system string, first []mode
 	}
 	ctx, cancel := context.WithTimeout(ctx, b.Timeout)
 	defer cancel()
-	r, err := b.open(ctx, &res)
+	r, err := b.open(&res)
 	if err != nil {
 		return res, fmt.Errorf("sandbox: %w", err)
 	}
