@@ -39,6 +39,7 @@ type recalledEntry struct {
 	Description string  `json:"description"`
 	Age         string  `json:"age"`
 	Score       float64 `json:"score"` // of the ranker; 0 where the model chose
+	Fit         float64 `json:"fit"`   // of the ranker: what its threshold is for
 }
 
 type recallFiltered struct {
@@ -117,7 +118,7 @@ func (x *recallCmd) entry(c *command, choice recall.Choice) recallEntry {
 		for _, m := range from {
 			out = append(out, recalledEntry{
 				Ref: m.Ref, File: m.File, Type: string(m.Type), Name: m.Name, Description: m.Description,
-				Age: recall.Age(m.Time, c.Now()), Score: m.Score,
+				Age: recall.Age(m.Time, c.Now()), Score: m.Score, Fit: m.Fit(),
 			})
 		}
 		return out
@@ -153,13 +154,13 @@ func (x *recallCmd) print(c *command, choice recall.Choice) {
 	if choice.Fallback != "" {
 		fmt.Fprintf(c.Stdout, ", since %s", visible(choice.Fallback))
 	}
-	fmt.Fprintf(c.Stdout, "; the ranker chooses from a score of %.1f on\n", recall.Threshold)
+	fmt.Fprintf(c.Stdout, "; the ranker is silent where its best one fits less than %.2f\n", recall.Threshold)
 	for _, m := range choice.Ranked {
 		mark := " "
 		if slices.ContainsFunc(choice.Chosen, func(s recall.Scored) bool { return s.Ref == m.Ref }) {
 			mark = "*"
 		}
-		fmt.Fprintf(c.Stdout, "%s %6.2f  %d terms  %s\n", mark, m.Score, m.Matched, visible(m.Ref))
+		fmt.Fprintf(c.Stdout, "%s score %5.2f  fit %5.2f  %d in common  %s\n", mark, m.Score, m.Fit(), m.Matched, visible(m.Ref))
 	}
 	for _, f := range choice.Filtered {
 		fmt.Fprintf(c.Stdout, "-         left out  %s: %s\n", visible(f.Ref), visible(f.Reason))

@@ -38,11 +38,6 @@ type Hit struct {
 //
 // It holds 8 bytes for each different term of a document, and nothing of the texts.
 type Index struct {
-	// Floor is how many documents the rareness of a word is judged by at least. In a
-	// small collection every word is rare or common by chance; with a floor, scores of
-	// small and larger ones can be compared. 0 is none.
-	Floor int
-
 	slots    []document
 	at       map[string]uint32 // id → slot of the living document
 	postings map[string][]posting
@@ -165,7 +160,7 @@ func (x *Index) SearchQuery(q Query, limit int) []Hit {
 		return nil
 	}
 	average := max(float64(x.length)/float64(len(x.at)), 1)
-	n := float64(max(len(x.at), x.Floor))
+	n := float64(len(x.at))
 	scores := make([]float64, len(x.slots))
 	matched := make([]int, len(x.slots))
 	for i, term := range q.terms {

@@ -23,11 +23,11 @@ var now = time.Date(2026, 3, 10, 15, 0, 0, 0, time.UTC)
 
 // shelf is a personal directory with a team's below it.
 type shelf struct {
-	t   *testing.T
+	t   testing.TB
 	dir string
 }
 
-func newShelf(t *testing.T) shelf { return shelf{t, t.TempDir()} }
+func newShelf(t testing.TB) shelf { return shelf{t, t.TempDir()} }
 
 func (s shelf) write(ref, text string, age time.Duration) {
 	s.t.Helper()

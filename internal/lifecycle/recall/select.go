@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -19,9 +20,22 @@ const DefaultLimit = 5
 // DefaultModelTimeout bounds how long the model may think before the ranker answers.
 const DefaultModelTimeout = 8 * time.Second
 
-// Threshold is the score below which the ranker chooses nothing. It was set on the half
-// of the labelled queries that is for setting it; see docs/recall.md.
-const Threshold = 4.0
+// What the ranker chooses; all three were set on the half of the labelled prompts that is
+// for setting, see docs/recall.md. A wrong memory costs a conversation more than a
+// missing one, which the client can still find by itself.
+const (
+	// Threshold is the Fit below which the best memory is no answer, and so none is.
+	Threshold = 4.25
+	// minScore is what every further memory must have.
+	minScore = 5.5
+	// minShare of the best one's score, too: beside a good answer, what merely shares a
+	// word is none.
+	minShare = 0.7
+)
+
+// Fit is the score, held back where a memory speaks of little of what the prompt does: a
+// word in common is worth less in a prompt that is about something else.
+func (s Scored) Fit() float64 { return s.Score * math.Sqrt(s.Covered) }
 
 // maxManifest bounds how long a list a model is shown.
 const maxManifest = MaxMemories
@@ -92,13 +106,23 @@ func (s Selector) Select(ctx context.Context, memories []Memory, req Request) (C
 		c.Fallback = err.Error()
 	}
 	c.By = "ranker"
-	for _, m := range c.Ranked {
-		if len(c.Chosen) == req.Limit || m.Score < Threshold {
+	c.Chosen = fitting(c.Ranked, req.Limit)
+	return c, ctx.Err()
+}
+
+// fitting returns the memories of a ranking that are an answer.
+func fitting(ranked []Scored, limit int) []Scored {
+	var out []Scored
+	for i, m := range ranked {
+		if len(out) == limit {
 			break
 		}
-		c.Chosen = append(c.Chosen, m)
+		if i == 0 && m.Fit() < Threshold || i > 0 && (m.Score < minScore || m.Score < minShare*ranked[0].Score) {
+			break
+		}
+		out = append(out, m)
 	}
-	return c, ctx.Err()
+	return out
 }
 
 const instructions = `You choose which notes a coding assistant should see before it answers a request.

@@ -1,0 +1,29 @@
+package recall
+
+// chineseStops are words of Chinese that say nothing about what a text is about; they
+// also end the words beside them.
+const chineseStops = `
+的 了 吗 呢 吧 啊 呀 是 在 把 被 和 与 或 就 都 也 还 又 很 太 更 不 没 有 会 要 可以 应该 需要 必须
+我 你 他 她 它 我们 你们 他们 大家 自己 这 那 这个 那个 这些 那些 这里 那里 这段 这条 这样 那样 哪 哪里 哪个 哪些 哪儿 谁 什么 怎么 怎样 怎么样 怎么办 如何 为什么 为何 多少 几个 是否
+有没有 能不能 要不要 可不可以 行不行 是不是 会不会 一下 一个 一些 一条 一次 一点 有点 帮我 帮忙 请 请问 麻烦 给我 给 让 从 到 跟 用 因为 所以 但是 如果 然后 之后 之前 以后 以前 时候 的时候
+现在 今天 刚才 已经 直接 还是 或者 而且 并且 里面 什么时候 越来越 比较 特别 非常 可能 一直 没有 不能 不要 不会 不是 还能 还要 继续
+`
+
+// chineseGeneric are words of Chinese that every prompt to a coding agent may hold.
+const chineseGeneric = `
+写 看 改 做 加 跑 查 看看 看一下 写一个 实现 修改 添加 新增 增加 新建 创建 修复 解决 处理 完成 检查 使用 支持 调用 解释 说明 介绍 告诉 知道 查看 打开 运行 执行 输出 返回 设置
+用户 代码 函数 方法 程序 文件 文件夹 功能 问题 原因 东西 内容 方案 项目 系统 数据 变量 参数 区别 意思 例子 示例 结果 逻辑 情况 合适 正确 计划
+`
+
+// genericWords are stems of English that every prompt to a coding agent may hold, and
+// names of languages: met in a memory, they say little.
+const genericWords = `
+add make create implement write fix change update use using show explain tell give get set put need want look check help try work run start stop call go going do done find see know think say
+move take keep turn open close handle happen happens decide build add new old good bad best right wrong better nice big small large first last next previous current latest same different
+function method class struct variable file folder directory code program script line block thing things stuff hand hold lie feel seem become bring leave lead live show sit stand read enter exit finish wait choose pick compare print draw play way part case example project system data value type number string list map array object key
+question answer problem issue reason result difference mean meaning something anything everything nothing someone people user customer one two three half more less much many several bunch few lot lots every each own
+today yesterday tomorrow night morning week day month year hour minute time ago since until during afternoon still already yet again soon ever never always sometimes maybe really actually
+ready fine okay ok possible able sure possible please thanks hello hey hi idea kind sort without within between against through around per via still can't don't doesn't isn't i'm it's i've what's
+return returns import const var let func def err nil null true false int string self this public private static void main
+python go golang java javascript typescript rust ruby php node bash css html sql json yaml linux
+`
