@@ -22,16 +22,29 @@ const sqlCreate = `WITH made AS (
 )
 INSERT INTO memsvc.events(team, project) SELECT team, project FROM made`
 
+const sqlIsOurs = `SELECT EXISTS (SELECT FROM memsvc.projects WHERE team=$1 AND project=$2 AND created=$3 AND created_ns=$4)`
+
 // CreateProject makes an empty project.
 func (s *Store) CreateProject(ctx context.Context, key memory.ProjectKey, now time.Time) error {
 	at, ns := stamp(now)
+	tries := 0
 	return s.call(ctx, "create "+key.String(), func(ctx context.Context, c *pgxpool.Conn) error {
+		tries++
 		done, err := c.Exec(ctx, s.sql(sqlCreate), string(key.Team), string(key.Project), at, ns)
 		if err != nil {
 			return err
 		}
 		if done.RowsAffected() == 0 {
-			return store.Exists(key.String())
+			if tries == 1 {
+				return store.Exists(key.String())
+			}
+			var ours bool // the try before may have made it, and its answer was lost
+			if err := c.QueryRow(ctx, s.sql(sqlIsOurs), string(key.Team), string(key.Project), at, ns).Scan(&ours); err != nil {
+				return err
+			}
+			if !ours {
+				return store.Exists(key.String())
+			}
 		}
 		s.notices.Wake(key)
 		return nil

@@ -2,6 +2,8 @@ package postgres
 
 import (
 	"context"
+	"math"
+	"strconv"
 	"sync"
 	"time"
 
@@ -59,9 +61,9 @@ func (p *poller) stop() {
 	p.works.Wait()
 }
 
-// since is what a look has seen: the oldest transaction that was under way. "" is
+// since is what a look has seen: the oldest transaction that was under way. 0 is
 // nothing.
-type since string
+type since uint64
 
 // run looks until ctx ends.
 func (p *poller) run(ctx context.Context) {
@@ -77,7 +79,7 @@ func (p *poller) run(ctx context.Context) {
 		case <-tick.C:
 		}
 		if p.idle() {
-			last = "" // to begin anew costs less than to read what nobody asked for
+			last = 0 // to begin anew costs less than to read what nobody asked for
 			continue
 		}
 		changed, now, err := p.look(ctx, last)
@@ -91,13 +93,14 @@ func (p *poller) run(ctx context.Context) {
 			}
 			continue
 		}
+		if last == 0 || troubled || now < last {
+			// What came before this look is not known: it is the first one, or another server
+			// may have taken the place of the one before. A notice without cause is fine.
+			p.s.notices.WakeAll()
+		}
 		if troubled {
 			troubled, pause = false, backoff{least: pause.least, most: pause.most}
 			p.s.log.Info("looking for other replicas' commits works again")
-		}
-		if last == "" {
-			// What came before this look is not known; a notice without cause is fine.
-			p.s.notices.WakeAll()
 		}
 		last = now
 		for _, key := range changed {
@@ -117,26 +120,32 @@ const sqlChanged = `SELECT pg_snapshot_xmin(pg_current_snapshot())::text, x.team
 ) x ON true`
 
 // never is a transaction id that no transaction reaches.
-const never since = "18446744073709551615"
+const never since = math.MaxUint64
 
 // look returns the projects with commits that were not visible at the time of last.
 func (p *poller) look(ctx context.Context, last since) (changed []memory.ProjectKey, now since, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if last == "" {
+	if last == 0 {
 		last = never
 	}
 	err = p.s.once(ctx, func(ctx context.Context, c *pgxpool.Conn) error {
-		rows, err := c.Query(ctx, p.s.sql(sqlChanged), string(last))
+		rows, err := c.Query(ctx, p.s.sql(sqlChanged), strconv.FormatUint(uint64(last), 10))
 		if err != nil {
 			return err
 		}
 		defer rows.Close()
 		for rows.Next() {
+			var xmin string
 			var team, project *string
-			if err := rows.Scan((*string)(&now), &team, &project); err != nil {
+			if err := rows.Scan(&xmin, &team, &project); err != nil {
 				return err
 			}
+			n, err := strconv.ParseUint(xmin, 10, 64)
+			if err != nil {
+				return err
+			}
+			now = since(n)
 			if team != nil {
 				changed = append(changed, memory.ProjectKey{Team: memory.Team(*team), Project: memory.Project(*project)})
 			}
