@@ -28,7 +28,7 @@ type reporter struct {
 // one is found by the slow look alone.
 const (
 	conflictSoon = 2 * time.Second
-	conflictLook = time.Minute
+	conflictLook = 15 * time.Second
 )
 
 // maxTrusted is how many conflicts a hub may list for a missing one to count as resolved.
