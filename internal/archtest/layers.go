@@ -73,8 +73,10 @@ var layers = map[string]rule{
 	"lifecycle/recall":          {internal: []string{"memory", "lexical", "lifecycle/memdir", "lifecycle/model"}},
 	"lifecycle/inject":          {internal: []string{"memory", "lifecycle/recall", "lifecycle/transcript"}},
 	"lifecycle/model":           {},
-	"lifecycle/model/anthropic": {internal: []string{"lifecycle/model"}},
-	"lifecycle/model/openai":    {internal: []string{"lifecycle/model"}},
+	"lifecycle/model/jsonhttp":  {internal: []string{"lifecycle/model"}},
+	"lifecycle/model/anthropic": {internal: []string{"lifecycle/model", "lifecycle/model/jsonhttp"}},
+	"lifecycle/model/openai":    {internal: []string{"lifecycle/model", "lifecycle/model/jsonhttp"}},
+	"lifecycle/model/budget":    {internal: []string{"filelock", "lifecycle/model"}},
 	"lifecycle/model/command":   {internal: []string{"lifecycle/model"}},
 	"lifecycle/model/scripted":  {internal: []string{"lifecycle/model"}},
 	"lifecycle/sandbox":         {internal: []string{"memory", "lifecycle/memdir", "lifecycle/memories", "lifecycle/model"}},
@@ -156,8 +158,9 @@ var restricted = map[string][]string{
 	"github.com/go-jose/go-jose":             {"hub/authn/..."},
 	"go.opentelemetry.io/otel":               {"telemetry"},
 	"github.com/modelcontextprotocol":        {"clients/mcp"},
-	"github.com/anthropics/anthropic-sdk-go": {"lifecycle/model/anthropic"},
-	"github.com/openai/openai-go":            {"lifecycle/model/openai"},
+	// The providers' SDKs are too large for a program that starts at every prompt.
+	"github.com/anthropics/anthropic-sdk-go": {},
+	"github.com/openai/openai-go":            {},
 	// Domain code returns domain errors; only the border speaks status.
 	"google.golang.org/grpc/status": {"wire", "client", "hub/rpc", "hub/rest", "api/..."},
 	// Test libraries do not ship.

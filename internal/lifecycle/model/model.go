@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -24,6 +25,15 @@ var ErrBusy = errors.New("the model cannot answer now")
 
 // ErrDenied is a provider that will not answer however often it is asked.
 var ErrDenied = errors.New("the model refuses to answer; look at its key, name and endpoint")
+
+// ErrMalformed is an answer that does not have the form of the provider's protocol.
+var ErrMalformed = errors.New("the model's answer does not have the form of its protocol; look at its endpoint")
+
+// ErrNoTools is what a model that knows no tools answers to a Request with some.
+var ErrNoTools = errors.New("this model cannot use tools")
+
+// ErrSpent is a model that may not be asked any more today. It is an ErrBusy too.
+var ErrSpent = fmt.Errorf("today's tokens are used up: %w", ErrBusy)
 
 // BusyError is an ErrBusy with a time to wait; 0 = not said.
 type BusyError struct{ RetryAfter time.Duration }
