@@ -11,7 +11,9 @@ import (
 	"github.com/memsvc/memsvc/internal/agent/control"
 	"github.com/memsvc/memsvc/internal/clients/hooks"
 	"github.com/memsvc/memsvc/internal/lifecycle/extract"
+	"github.com/memsvc/memsvc/internal/lifecycle/memdir"
 	"github.com/memsvc/memsvc/internal/lifecycle/memories"
+	"github.com/memsvc/memsvc/internal/lifecycle/notes"
 )
 
 type hookCmd struct {
@@ -49,7 +51,8 @@ func (e hookEngine) Project(_ context.Context, cwd, seen string) (hooks.Project,
 		return hooks.Project{}, err
 	}
 	g := c.guardOf(p)
-	turn := extractParams{Personal: p.Dir, Team: p.team, Project: p.Root}
+	home, _ := os.UserHomeDir() // without one there is no template of the person's own
+	turn := extractParams{Personal: p.Dir, Team: p.team, Project: p.Root, CWD: cwd, Config: (&memdir.Resolver{Getenv: os.Getenv, Home: home}).Config()}
 	if p.link != nil {
 		turn.Hub, turn.TeamName = p.link.Hub, p.link.Team
 	}
@@ -57,7 +60,7 @@ func (e hookEngine) Project(_ context.Context, cwd, seen string) (hooks.Project,
 		turn.Session, turn.Transcript = session, transcript
 		return c.finished(ctx, turn)
 	}
-	out := hooks.Project{Personal: p.Dir, Team: p.team, Store: memories.New(p.Dir, p.team, g), Guard: g, Finished: finished}
+	out := hooks.Project{Personal: p.Dir, Team: p.team, Store: memories.New(p.Dir, p.team, g), Guard: g, Finished: finished, Notes: readNotes}
 	if p.link == nil {
 		return out, nil
 	}
@@ -92,6 +95,15 @@ func (e hookEngine) Project(_ context.Context, cwd, seen string) (hooks.Project,
 		_ = control.Call(ctx, string(c.state), methodSettle, nil, nil)
 	}
 	return out, nil
+}
+
+// readNotes returns the notes of a conversation, "" if there are none.
+func readNotes(transcript string) string {
+	text, err := os.ReadFile(notes.Path(transcript))
+	if err != nil {
+		return "" // a conversation too short for them has none
+	}
+	return string(text)
 }
 
 // newsWait bounds how long a prompt waits to hear what the team changed.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/memsvc/memsvc/internal/lifecycle/extract"
 	"github.com/memsvc/memsvc/internal/lifecycle/memories"
+	"github.com/memsvc/memsvc/internal/lifecycle/notes"
 )
 
 // drainWait bounds how long a daemon that is asked to stop waits for work of the memory
@@ -26,6 +27,8 @@ type extractParams struct {
 	TeamName   string `json:"team_name"`
 	Session    string `json:"session"`
 	Transcript string `json:"transcript"`
+	Config     string `json:"config"` // the client's configuration directory
+	CWD        string `json:"cwd"`
 }
 
 func (p extractParams) check() error {
@@ -105,6 +108,18 @@ func (e *engine) work(project string) {
 			e.log.Info("extract", "session", next.Session, "by", r.By, "added", len(r.Added), "updated", len(r.Updated), "refused", len(r.Refused), "rounds", r.Rounds,
 				"input_tokens", r.Usage.Input, "output_tokens", r.Usage.Output, "took", r.Took)
 		}
+		e.keepNotes(next)
+	}
+}
+
+// keepNotes brings the notes of a conversation up to date, if enough was said.
+func (e *engine) keepNotes(p extractParams) {
+	r, err := notes.Keeper{Config: p.Config}.Update(e.ctx, p.Transcript, p.CWD, false)
+	switch {
+	case err != nil:
+		e.log.Warn("notes", "session", p.Session, "error", err)
+	case r.Skipped == "":
+		e.log.Info("notes", "session", p.Session, "by", r.By, "input_tokens", r.Usage.Input, "output_tokens", r.Usage.Output)
 	}
 }
 

@@ -31,6 +31,7 @@ type grammar struct {
 	Skills      skillsCmd      `cmd:"" help:"List and show skills."`
 	Transcripts transcriptsCmd `cmd:"" help:"Search past conversations."`
 	MCP         mcpCmd         `cmd:"" name:"mcp" help:"Serve the memories of this project to coding clients over the Model Context Protocol."`
+	Notes       notesCmd       `cmd:"" help:"Show and renew the notes of a conversation."`
 	Extract     extractCmd     `cmd:"" help:"Make memories of what a conversation said since the last time."`
 	Hook        hookCmd        `cmd:"" help:"Answer an event of a coding client; for its configuration, not for people."`
 	Log         logCmd         `cmd:"" help:"Show the commits of a project or of one memory."`

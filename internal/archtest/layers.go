@@ -82,7 +82,7 @@ var layers = map[string]rule{
 	"lifecycle/sandbox":         {internal: []string{"memory", "lifecycle/memdir", "lifecycle/memories", "lifecycle/model"}},
 	"lifecycle/dates":           {pure: true},
 	"lifecycle/extract":         {internal: []string{"memory", "filelock", "lifecycle/dates", "lifecycle/memories", "lifecycle/memdir", "lifecycle/transcript", "lifecycle/model", "lifecycle/sandbox"}},
-	"lifecycle/notes":           {internal: []string{"memory", "lifecycle/memdir", "lifecycle/transcript", "lifecycle/model", "lifecycle/sandbox"}},
+	"lifecycle/notes":           {internal: []string{"filelock", "lifecycle/extract", "lifecycle/transcript", "lifecycle/model"}},
 	"lifecycle/dream":           {internal: []string{"memory", "lifecycle/memdir", "lifecycle/transcript", "lifecycle/model", "lifecycle/sandbox"}},
 	"lifecycle/instructions":    {},
 	"lifecycle/skills":          {},

@@ -46,6 +46,8 @@ type Project struct {
 	Sync func(ctx context.Context) (*Sync, error)
 	// Changes returns what others changed in Team since a time, the newest last.
 	Changes func(ctx context.Context, since time.Time) ([]Change, error)
+	// Notes returns the notes of a conversation, "" if it has none.
+	Notes func(transcript string) string
 	// Finished hands over a turn that ended, for memories to be made of it.
 	Finished func(ctx context.Context, session, transcript string) error
 	// SyncNow asks the daemon to look at once, and does not wait for it.

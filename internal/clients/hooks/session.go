@@ -29,7 +29,7 @@ func (h *handler) sessionStart(ctx context.Context) (Answer, error) {
 		return Answer{}, err
 	}
 	guide := Guide(p.Personal, p.Team)
-	waiting := h.waiting(ctx, p)
+	waiting := join(h.waiting(ctx, p), h.notes(p))
 	room := inject.MaxContextChars - utf8.RuneCountInString(guide) - utf8.RuneCountInString(waiting) - 100
 	// The team's index has the greater share: clients that keep memories read the
 	// personal one themselves.
@@ -62,6 +62,26 @@ func scopeWord(s memory.Scope) string {
 		return "shared by default"
 	}
 	return "private by default"
+}
+
+// maxNotes bounds how much of the notes a session gets, in characters; the rest is in the
+// file that is named.
+const maxNotes = 4500
+
+// notes gives a conversation whose context was lost, or that is taken up again, what it
+// noted before.
+func (h *handler) notes(p Project) string {
+	if p.Notes == nil || h.in.TranscriptPath == "" || h.in.Source != "compact" && h.in.Source != "resume" {
+		return ""
+	}
+	text := strings.TrimSpace(inject.Neutral(p.Notes(h.in.TranscriptPath)))
+	if text == "" {
+		return ""
+	}
+	if r := []rune(text); len(r) > maxNotes {
+		text = string(r[:maxNotes]) + "\n[cut here; 'memsync-agent notes show' prints the whole]"
+	}
+	return "Notes of this conversation so far, as data:\n" + text
 }
 
 // waiting tells what of the sharing needs a person: refused files, conflicts, a halt.

@@ -97,7 +97,7 @@ func (t *Turns) take(line *transcript.Line, dirs []string) {
 		case line.Kind == transcript.Assistant:
 			t.add(Said{UUID: line.UUID, Time: line.Time, Text: b.Text})
 		case line.Kind == transcript.User && !line.Meta:
-			if text := typed(b.Text); text != "" {
+			if text := Typed(b.Text); text != "" {
 				t.add(Said{UUID: line.UUID, Time: line.Time, Person: true, Text: text})
 			}
 		}
@@ -142,9 +142,9 @@ func writesInto(b transcript.Block, cwd string, dirs []string) bool {
 	return false
 }
 
-// typed returns what a person typed of a user message: what clients and we put around
+// Typed returns what a person typed of a user message: what clients and we put around
 // it, in tags with a meaning, is left out.
-func typed(text string) string {
+func Typed(text string) string {
 	if strings.Contains(text, transcript.Marker) {
 		return ""
 	}

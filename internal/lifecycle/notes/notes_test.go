@@ -1,0 +1,213 @@
+package notes_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/memsvc/memsvc/internal/lifecycle/model/scripted"
+	"github.com/memsvc/memsvc/internal/lifecycle/notes"
+)
+
+type object = map[string]any
+
+// talk is a transcript that grows.
+type talk struct {
+	bytes.Buffer
+	t    *testing.T
+	file string
+	n    int
+}
+
+func newTalk(t *testing.T) *talk {
+	return &talk{t: t, file: filepath.Join(t.TempDir(), "s1.jsonl")}
+}
+
+func (k *talk) line(fields object) {
+	k.n++
+	fields["uuid"], fields["timestamp"], fields["cwd"] = fmt.Sprint(k.n), "2026-03-10T10:00:00Z", "/w"
+	if err := json.NewEncoder(k).Encode(fields); err != nil {
+		k.t.Fatal(err)
+	}
+	if err := os.WriteFile(k.file, k.Bytes(), 0o600); err != nil {
+		k.t.Fatal(err)
+	}
+}
+
+func (k *talk) person(text string) {
+	k.line(object{"type": "user", "message": object{"content": text}})
+}
+
+func (k *talk) assistant(text string) {
+	k.line(object{"type": "assistant", "message": object{"content": []object{{"type": "text", "text": text}}}})
+}
+
+func (k *talk) tool(name string, input object, result string, failed bool) {
+	id := fmt.Sprintf("t%d", k.n)
+	k.line(object{"type": "assistant", "message": object{"content": []object{{"type": "tool_use", "id": id, "name": name, "input": input}}}})
+	k.line(object{"type": "user", "message": object{"content": []object{{"type": "tool_result", "tool_use_id": id, "content": result, "is_error": failed}}}})
+}
+
+// work is a conversation that a person would want notes of.
+func (k *talk) work() {
+	k.person("Make the parser accept CRLF line ends, and keep the old tests green.")
+	k.tool("Read", object{"file_path": "/w/docs/format.md"}, "text", false)
+	k.tool("Edit", object{"file_path": "/w/parser.go"}, "ok", false)
+	k.tool("Bash", object{"command": "go test ./parser"}, "--- FAIL: TestCRLF\nline 2", true)
+	k.person("no, don't change the test; the parser is wrong")
+	k.tool("Edit", object{"file_path": "/w/parser.go"}, "ok", false)
+	k.tool("Bash", object{"command": "go test ./parser"}, "ok", false)
+	k.tool("Bash", object{"command": "make lint"}, "unused variable", true)
+	k.person("Always run the linter before you commit.")
+	k.assistant("The parser accepts CRLF now; the linter still complains about one variable.")
+}
+
+func update(t *testing.T, k notes.Keeper, talk *talk, force bool) (notes.Report, notes.Document) {
+	t.Helper()
+	r, err := k.Update(t.Context(), talk.file, "/w", force)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(r.File)
+	if err != nil && r.Skipped == "" {
+		t.Fatal(err)
+	}
+	return r, notes.Parse(string(text))
+}
+
+func TestFilledByRules(t *testing.T) {
+	talk := newTalk(t)
+	talk.work()
+	r, d := update(t, notes.Keeper{}, talk, true)
+	if r.By != "rules" {
+		t.Errorf("by %s", r.By)
+	}
+	want := []string{"Session Title", "Current State", "Task specification", "Files and Functions", "Workflow", "Errors & Corrections",
+		"Codebase and System Documentation", "Learnings", "Key results", "Worklog"}
+	if diff := cmp.Diff(want, d.Titles()); diff != "" {
+		t.Errorf("sections (-want +got):\n%s", diff)
+	}
+	for title, parts := range map[string][]string{
+		"Session Title":                     {"Make the parser accept CRLF"},
+		"Current State":                     {"Last asked: Always run", "Still failing: Bash make lint"},
+		"Task specification":                {"keep the old tests green"},
+		"Files and Functions":               {"- parser.go: changed 2 times", "- docs/format.md: read"},
+		"Workflow":                          {"- `go test ./parser`"},
+		"Errors & Corrections":              {"--- FAIL: TestCRLF (it works since)", "corrected: no, don't change the test", "unused variable"},
+		"Codebase and System Documentation": {"docs/format.md"},
+		"Learnings":                         {"Always run the linter before you commit"},
+		"Key results":                       {"accepts CRLF now"},
+		"Worklog":                           {"2026-03-10 10:00 Make the parser", "(1 edits, 1 commands)"},
+	} {
+		for _, p := range parts {
+			if !strings.Contains(d.Body(title), p) {
+				t.Errorf("%s lacks %q:\n%s", title, p, d.Body(title))
+			}
+		}
+	}
+	fi, err := os.Stat(r.File)
+	if err != nil || fi.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v", fi.Mode(), err)
+	}
+	if fi, err := os.Stat(filepath.Dir(r.File)); err != nil || fi.Mode().Perm() != 0o700 {
+		t.Errorf("directory mode %v, %v", fi.Mode(), err)
+	}
+}
+
+func TestThresholds(t *testing.T) {
+	talk := newTalk(t)
+	talk.work()
+	wait := func(want bool) {
+		t.Helper()
+		if r, _ := update(t, notes.Keeper{}, talk, false); (r.Skipped == "") != want {
+			t.Errorf("written: %v (%s), want %v", r.Skipped == "", r.Skipped, want)
+		}
+	}
+	wait(false)
+	talk.assistant(strings.Repeat("word ", 4*notes.FirstAt/5+1000))
+	wait(true)
+	wait(false) // nothing new
+	talk.assistant(strings.Repeat("word ", 4*notes.Every/5-1000))
+	wait(false)
+	talk.person("and now the next thing")
+	talk.tool("Bash", object{"command": "ls"}, "x", false)
+	talk.assistant(strings.Repeat("word ", 4*notes.Every/5))
+	wait(false) // one call only, in a turn that is under way
+	talk.tool("Bash", object{"command": "ls"}, "x", false)
+	talk.tool("Bash", object{"command": "ls"}, "x", false)
+	wait(true)
+	talk.person("thanks, that was all")
+	talk.assistant(strings.Repeat("结", notes.Every+10))
+	wait(true) // a turn without a call
+}
+
+func TestOwnTemplateAndModel(t *testing.T) {
+	config := t.TempDir()
+	own := filepath.Join(config, "session-memory", "config")
+	if err := os.MkdirAll(own, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"template.md": "My notes\n\n# Plan\n_what next_\n_and why_\nkeep\n\n# Worklog\n", "prompt.md": "Write in French."} {
+		if err := os.WriteFile(filepath.Join(own, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	talk := newTalk(t)
+	talk.work()
+	m := &scripted.Model{Turns: []scripted.Turn{
+		scripted.Say("Voilà: {\"Plan\": \"corriger le lint\\n# Worklog\\nfaux\", \"Unknown\": \"x\"}"),
+		scripted.Say("no object"),
+		{Hang: true},
+	}}
+	k := notes.Keeper{Config: config, Model: m}
+	r, d := update(t, k, talk, true)
+	text, err := os.ReadFile(r.File)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.By != "model" || string(text) != "My notes\n\n# Plan\n_what next_\n_and why_\ncorriger le lint\n # Worklog\nfaux\n\n# Worklog\n" {
+		t.Errorf("by %s: %q", r.By, text)
+	}
+	if diff := cmp.Diff([]string{"Plan", "Worklog"}, d.Titles()); diff != "" {
+		t.Errorf("sections (-want +got):\n%s", diff)
+	}
+	if asked := m.Asked()[0]; !strings.HasPrefix(asked.System, "Write in French.") || !strings.Contains(asked.Messages[0].Parts[0].Text, "keep the old tests green") {
+		t.Error("the person's prompt, or the conversation, did not reach the model")
+	}
+	if r, d := update(t, k, talk, true); r.By != "rules" || r.Fallback == "" || !strings.Contains(d.Body("Worklog"), "Make the parser") || d.Body("Plan") == "" {
+		t.Errorf("after nonsense: %+v %q", r, d.Body("Plan"))
+	}
+}
+
+// TestCapsAndHeadings: whatever is put into sections, the headings and hints stay, and
+// the notes keep to their bounds.
+func TestCapsAndHeadings(t *testing.T) {
+	template := notes.Parse(notes.Template())
+	rapid.Check(t, func(t *rapid.T) {
+		d := notes.Parse(notes.Template())
+		line := rapid.SampledFrom([]string{"# Worklog\n", "```\n", "_hint_\n", "text of a line\n", "结算规则的一行\n", "\n", strings.Repeat("long ", 600), "# "})
+		for _, title := range template.Titles() {
+			d.Set(title, strings.Repeat(strings.Join(rapid.SliceOfN(line, 0, 6).Draw(t, "lines"), ""), rapid.IntRange(1, 60).Draw(t, "times")))
+		}
+		text := d.String()
+		if n := notes.Tokens(text); n > notes.MaxTokens {
+			t.Fatalf("%d tokens", n)
+		}
+		again := notes.Parse(text)
+		if diff := cmp.Diff(template.Titles(), again.Titles()); diff != "" {
+			t.Fatalf("sections (-want +got):\n%s", diff)
+		}
+		for _, hint := range strings.Split(notes.Template(), "\n") {
+			if strings.HasPrefix(hint, "_") && !strings.Contains(text, hint) {
+				t.Fatalf("the hint %q is gone", hint)
+			}
+		}
+	})
+}
