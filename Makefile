@@ -99,6 +99,10 @@ simulate: ## Simulate many machines and faults with SEEDS seeds, or for SIMTIME
 rules: ## Check alert rules and dashboards with Prometheus itself (built on first use, some minutes)
 	./hack/rules.sh
 
+.PHONY: clients
+clients: ## Run real coding clients against a scripted model (needs npm; DIR keeps what it fetches)
+	./hack/clients.sh $(DIR)
+
 .PHONY: grpcurl
 grpcurl: ## Call a running hub: make grpcurl ARGS='-plaintext 127.0.0.1:7420 list'
 	@$(TOOL) grpcurl $(ARGS)

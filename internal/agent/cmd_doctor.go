@@ -37,6 +37,7 @@ type checkup struct {
 func (x *doctorCmd) Run(c *command) error {
 	d := doctor{c: c}
 	d.agent()
+	d.clients()
 	links, err := c.known(x.linkFlags)
 	if err != nil {
 		return err

@@ -13,7 +13,12 @@ import (
 )
 
 type installCmd struct {
-	Service installServiceCmd `cmd:"" help:"Write a systemd (Linux) or launchd (macOS) unit for this user."`
+	Service    installServiceCmd    `cmd:"" help:"Write a systemd (Linux) or launchd (macOS) unit for this user."`
+	ClaudeCode installClaudeCodeCmd `cmd:"" name:"claude-code" help:"Write hooks and tools into the configuration of Claude Code."`
+	Codex      installCodexCmd      `cmd:"" name:"codex" help:"Write hooks and tools into the configuration of Codex."`
+	Gemini     installGeminiCmd     `cmd:"" name:"gemini" help:"Write hooks and tools into the configuration of Gemini CLI."`
+	OpenCode   installOpenCodeCmd   `cmd:"" name:"opencode" help:"Write hooks and tools into the configuration of OpenCode."`
+	Cursor     installCursorCmd     `cmd:"" name:"cursor" help:"Write hooks and tools into the configuration of Cursor."`
 }
 
 type installServiceCmd struct {

@@ -47,7 +47,7 @@ type grammar struct {
 	Link        linkCmd        `cmd:"" help:"Tie a directory to a project."`
 	Unlink      unlinkCmd      `cmd:"" help:"Untie a directory; its files stay."`
 	Links       linksCmd       `cmd:"" help:"List the links."`
-	Install     installCmd     `cmd:"" help:"Set the agent up as a service."`
+	Install     installCmd     `cmd:"" help:"Set the agent up as a service, or in the configuration of a coding client."`
 	Healthcheck healthcheckCmd `cmd:"" help:"Ask the daemon of this state directory whether it serves; exit 0 if so."`
 	Version     versionCmd     `cmd:"" help:"Print the version."`
 }

@@ -88,9 +88,10 @@ var layers = map[string]rule{
 	"lifecycle/skills":          {},
 
 	// The faces towards coding agents.
-	"clients/hooks":   {internal: []string{"memory", "lifecycle/...", "agent/control"}},
-	"clients/mcp":     {internal: []string{"memory", "lifecycle/...", "agent/control"}},
-	"clients/install": {internal: []string{"memory", "lifecycle/...", "agent/control"}},
+	"clients/hooks":    {internal: []string{"memory", "lifecycle/...", "agent/control"}},
+	"clients/mcp":      {internal: []string{"memory", "lifecycle/...", "agent/control"}},
+	"clients/install":  {internal: []string{"clients/hooks"}},
+	"clients/livetest": {testOnly: true}, // real clients
 
 	// Tests. The programs must never depend on them.
 	"archtest":    {testOnly: true},
@@ -158,6 +159,7 @@ var restricted = map[string][]string{
 	"github.com/go-jose/go-jose":             {"hub/authn/..."},
 	"go.opentelemetry.io/otel":               {"telemetry"},
 	"github.com/modelcontextprotocol":        {"clients/mcp"},
+	"github.com/tailscale/hujson":            {"clients/install"},
 	// The providers' SDKs are too large for a program that starts at every prompt.
 	"github.com/anthropics/anthropic-sdk-go": {},
 	"github.com/openai/openai-go":            {},

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/memsvc/memsvc/internal/lifecycle/memories"
@@ -22,7 +21,8 @@ type Input struct {
 	SessionID      string          `json:"session_id"`
 	TranscriptPath string          `json:"transcript_path"`
 	CWD            string          `json:"cwd"`
-	AgentID        string          `json:"agent_id"` // of a sub-agent
+	Roots          []string        `json:"workspace_roots"` // of Cursor, which may leave cwd away
+	AgentID        string          `json:"agent_id"`        // of a sub-agent
 	Prompt         string          `json:"prompt"`
 	Source         string          `json:"source"` // of SessionStart: startup, resume, clear, compact
 	ToolName       string          `json:"tool_name"`
@@ -103,58 +103,23 @@ func Run(ctx context.Context, engine Engine, event string, in io.Reader, out io.
 	if event != "" {
 		ev.Event = event
 	}
+	if ev.CWD == "" && len(ev.Roots) > 0 {
+		ev.CWD = ev.Roots[0]
+	}
 	h := handler{engine: engine, in: ev, now: now}
-	var answer Answer
-	name, handle := h.choose()
-	if handle == nil {
+	known, ok := find(ev.Event)
+	if !ok {
 		return errUnknownEvent
 	}
-	if answer, err = handle(ctx); err != nil {
-		return fmt.Errorf("hook %s: %w", name, err)
+	answer, err := known.do(&h, ctx)
+	if err != nil {
+		return fmt.Errorf("hook %s: %w", known.Name, err)
 	}
-	return answer.write(out, name)
+	return known.write(out, answer)
 }
 
 type handler struct {
 	engine Engine
 	in     Input
 	now    time.Time
-}
-
-// choose returns the client's name of the event and what is done for it. Adding an
-// event is adding a line here.
-func (h *handler) choose() (string, func(context.Context) (Answer, error)) {
-	key := strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(h.in.Event))
-	switch key {
-	case "sessionstart":
-		return "SessionStart", h.sessionStart
-	case "userpromptsubmit":
-		return "UserPromptSubmit", h.prompt
-	case "pretooluse":
-		return "PreToolUse", h.beforeTool
-	case "posttooluse":
-		return "PostToolUse", h.afterTool
-	case "stop":
-		return "Stop", h.stop
-	case "sessionend":
-		return "SessionEnd", h.stop
-	}
-	return "", nil
-}
-
-// write prints the answer in the documented form; nothing is said by printing nothing.
-func (a Answer) write(w io.Writer, event string) error {
-	out := map[string]any{"hookEventName": event}
-	switch {
-	case a.Deny != "":
-		out["permissionDecision"] = "deny"
-		out["permissionDecisionReason"] = a.Deny
-	case a.Context != "":
-		out["additionalContext"] = a.Context
-	default:
-		return nil
-	}
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	return enc.Encode(map[string]any{"hookSpecificOutput": out})
 }

@@ -1,6 +1,7 @@
 package hooks
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,56 +15,94 @@ import (
 	"github.com/memsvc/memsvc/internal/memory"
 )
 
-// write is what a tool is about to write, whatever the client calls the tool.
+// write is what a tool is about to write, whatever the client calls the tool and its
+// fields.
 type write struct {
 	FilePath  string  `json:"file_path"`
-	Path      string  `json:"path"`     // as other clients call it
-	Absolute  string  `json:"filePath"` // and others
+	Path      string  `json:"path"`
+	Camel     string  `json:"filePath"`
 	Content   *string `json:"content"`
+	Contents  *string `json:"contents"`
 	OldString *string `json:"old_string"`
 	NewString string  `json:"new_string"`
 	All       bool    `json:"replace_all"`
-	Edits     []struct {
-		OldString string `json:"old_string"`
-		NewString string `json:"new_string"`
-		All       bool   `json:"replace_all"`
-	} `json:"edits"`
+	OldCamel  *string `json:"oldString"`
+	NewCamel  string  `json:"newString"`
+	AllCamel  bool    `json:"replaceAll"`
+	Edits     []edit  `json:"edits"`
+	Command   string  `json:"command"` // a patch, or a shell's command, which is none
+	Patch     string  `json:"patchText"`
+	Input     string  `json:"input"`
 }
 
-// file returns the file that the tool writes, absolute; "" if it writes none.
-func (w *write) file(cwd string) string {
-	for _, f := range []string{w.FilePath, w.Path, w.Absolute} {
-		if f == "" {
-			continue
+type edit struct {
+	OldString string `json:"old_string"`
+	NewString string `json:"new_string"`
+	All       bool   `json:"replace_all"`
+}
+
+// writing is a file that a tool changes.
+type writing struct {
+	file string // absolute
+	// after returns what the file will hold. ok is false where that cannot be told: then
+	// the client will fail too, or the tool is another one.
+	after func() (text []byte, ok bool)
+}
+
+// writings returns the files that a tool changes; none for a tool that only reads, or
+// that nothing is known of.
+func writings(input json.RawMessage, cwd string) (out []writing) {
+	var w write
+	if json.Unmarshal(input, &w) != nil {
+		// Some clients hand a patch over as a bare text.
+		if json.Unmarshal(input, &w.Input) != nil {
+			return nil
 		}
-		if !filepath.IsAbs(f) {
-			f = filepath.Join(cwd, f)
-		}
-		return filepath.Clean(f)
 	}
-	return ""
+	for _, text := range []string{w.Command, w.Patch, w.Input} {
+		for _, p := range parsePatch(text) {
+			from := absolute(cwd, p.from)
+			out = append(out, writing{absolute(cwd, p.to), func() ([]byte, bool) {
+				old, err := os.ReadFile(from)
+				if err != nil && !p.fresh {
+					return nil, false
+				}
+				return []byte(p.apply(string(old))), true
+			}})
+		}
+	}
+	file := cmp.Or(w.FilePath, w.Path, w.Camel)
+	if file == "" || w.Content == nil && w.Contents == nil && w.OldString == nil && w.OldCamel == nil && len(w.Edits) == 0 {
+		return out
+	}
+	file = absolute(cwd, file)
+	return append(out, writing{file, func() ([]byte, bool) { return w.after(file) }})
 }
 
-// writes reports whether the tool changes a file at all.
-func (w *write) writes() bool { return w.Content != nil || w.OldString != nil || len(w.Edits) > 0 }
+func absolute(cwd, file string) string {
+	if !filepath.IsAbs(file) {
+		file = filepath.Join(cwd, file)
+	}
+	return filepath.Clean(file)
+}
 
-// after returns what the file will hold. ok is false where that cannot be told: then
-// the client will fail too, or the tool is another one.
+// after is what a file holds once the tool has written it.
 func (w *write) after(file string) (text []byte, ok bool) {
-	if w.Content != nil {
-		return []byte(*w.Content), true
+	for _, whole := range []*string{w.Content, w.Contents} {
+		if whole != nil {
+			return []byte(*whole), true
+		}
 	}
 	old, err := os.ReadFile(file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, false
 	}
 	edits := w.Edits
-	if w.OldString != nil {
-		edits = append(edits[:0:0], struct {
-			OldString string `json:"old_string"`
-			NewString string `json:"new_string"`
-			All       bool   `json:"replace_all"`
-		}{*w.OldString, w.NewString, w.All})
+	switch {
+	case w.OldString != nil:
+		edits = []edit{{*w.OldString, w.NewString, w.All}}
+	case w.OldCamel != nil:
+		edits = []edit{{*w.OldCamel, w.NewCamel, w.AllCamel}}
 	}
 	s := string(old)
 	for _, e := range edits {
@@ -82,24 +121,34 @@ func (w *write) after(file string) (text []byte, ok bool) {
 // beforeTool keeps a secret, a bad name or a memory about a person out of what is
 // shared, before it is written.
 func (h *handler) beforeTool(ctx context.Context) (Answer, error) {
-	w, file, p, err := h.writing(ctx)
-	if err != nil || file == "" {
+	for _, w := range writings(h.in.ToolInput, h.in.CWD) {
+		if a, err := h.judge(ctx, w); err != nil || a != (Answer{}) {
+			return a, err
+		}
+	}
+	return Answer{}, nil
+}
+
+// judge says whether a file may become what a tool makes of it.
+func (h *handler) judge(ctx context.Context, w writing) (Answer, error) {
+	p, err := h.engine.Project(ctx, h.in.CWD, w.file)
+	if err != nil || p.Team == "" {
 		return Answer{}, err
 	}
-	rel, inside := within(p.Team, file)
-	if !inside || !strings.EqualFold(filepath.Ext(file), memory.Extension) || strings.HasPrefix(filepath.Base(file), ".") {
+	rel, inside := within(p.Team, w.file)
+	if !inside || !strings.EqualFold(filepath.Ext(w.file), memory.Extension) || strings.HasPrefix(filepath.Base(w.file), ".") {
 		return Answer{}, nil
 	}
 	path, err := memory.ParsePath(memory.NormalizePath(filepath.ToSlash(rel)))
 	var bad *memory.Error
 	if errors.As(err, &bad) && len(bad.Violations) > 0 {
 		v := bad.Violations[0]
-		return deny(file, []memory.Violation{v}), nil
+		return deny(w.file, []memory.Violation{v}), nil
 	}
 	if err != nil {
 		return Answer{}, err
 	}
-	text, ok := w.after(file)
+	text, ok := w.after()
 	if !ok {
 		return Answer{}, nil
 	}
@@ -110,7 +159,7 @@ func (h *handler) beforeTool(ctx context.Context) (Answer, error) {
 	if len(violations) == 0 {
 		return Answer{}, nil
 	}
-	return deny(file, violations), nil
+	return deny(w.file, violations), nil
 }
 
 // maxReasons bounds how many places a refusal names.
@@ -138,32 +187,19 @@ const nudgeWait = 100 * time.Millisecond
 
 // afterTool has the daemon look at once at what was written into the shared directory.
 func (h *handler) afterTool(ctx context.Context) (Answer, error) {
-	_, file, p, err := h.writing(ctx)
-	if err != nil || file == "" || p.SyncNow == nil {
-		return Answer{}, err
-	}
-	if _, inside := within(p.Team, file); inside {
-		limited, cancel := context.WithTimeout(ctx, nudgeWait)
-		defer cancel()
-		p.SyncNow(limited)
+	for _, w := range writings(h.in.ToolInput, h.in.CWD) {
+		p, err := h.engine.Project(ctx, h.in.CWD, w.file)
+		if err != nil || p.Team == "" || p.SyncNow == nil {
+			return Answer{}, err
+		}
+		if _, inside := within(p.Team, w.file); inside {
+			limited, cancel := context.WithTimeout(ctx, nudgeWait)
+			defer cancel()
+			p.SyncNow(limited)
+			break // it looks at the whole directory
+		}
 	}
 	return Answer{}, nil
-}
-
-// writing reads the tool's input. file is "" when it writes no file, or clearly none of
-// a project's memories; the project is not even looked for then.
-func (h *handler) writing(ctx context.Context) (w write, file string, p Project, err error) {
-	if json.Unmarshal(h.in.ToolInput, &w) != nil || !w.writes() {
-		return w, "", Project{}, nil
-	}
-	if file = w.file(h.in.CWD); file == "" {
-		return w, "", Project{}, nil
-	}
-	p, err = h.engine.Project(ctx, h.in.CWD, file)
-	if err != nil || p.Team == "" {
-		return w, "", Project{}, err
-	}
-	return w, file, p, nil
 }
 
 // within returns the path of file below dir, by names and by where links lead.
