@@ -26,6 +26,7 @@ func program(t *testing.T, args ...string) (stdout, stderr string, code int) {
 // TestFirstStepsOnADatabase walks through what an operator does first, and what goes
 // wrong in another order.
 func TestFirstStepsOnADatabase(t *testing.T) {
+	t.Parallel()
 	url := pgtest.Start(t, pgtest.Options{}).Database()
 	secret := strings.Replace(url, "://memsvc@", "://memsvc:not-told@", 1)
 	steps := []struct {
@@ -68,6 +69,7 @@ func TestFirstStepsOnADatabase(t *testing.T) {
 // TestRestoredDatabase tells watchers and cursors of before that the history may have
 // been rewound.
 func TestRestoredDatabase(t *testing.T) {
+	t.Parallel()
 	url := pgtest.Start(t, pgtest.Options{}).Database()
 	h := hubtest.Start(t, hubtest.Options{DatabaseURL: url})
 	c := as(t, h, h.Token("acme", "app", "writer"))
@@ -84,6 +86,7 @@ func TestRestoredDatabase(t *testing.T) {
 
 // TestBootstrapMayBeRepeated finds the file of a step that died before it was through.
 func TestBootstrapMayBeRepeated(t *testing.T) {
+	t.Parallel()
 	url := pgtest.Start(t, pgtest.Options{}).Database()
 	if _, stderr, code := program(t, "migrate", "--database-url", url); code != 0 {
 		t.Fatal(stderr)

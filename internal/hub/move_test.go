@@ -24,6 +24,7 @@ import (
 // tokens and settings, checked by a digest; a second time nothing is left to do. Damage
 // is found before anything is written.
 func TestMoveToADatabase(t *testing.T) {
+	t.Parallel()
 	old := hubtest.Start(t, hubtest.Options{SQLite: true})
 	token := old.Token("acme", "app", "writer")
 	c := as(t, old, token)
@@ -112,6 +113,7 @@ func listAt(t *testing.T, h *hubtest.Hub, revision int64) map[memory.Path]string
 
 // TestCheckAgainstADatabase finds a text that changed on the way.
 func TestCheckAgainstADatabase(t *testing.T) {
+	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{})
 	url := server.Database()
 	h := hubtest.Start(t, hubtest.Options{DatabaseURL: url})

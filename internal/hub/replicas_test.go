@@ -33,6 +33,7 @@ var appKey = memory.ProjectKey{Team: "acme", Project: "app"}
 
 // TestReplicasActAsOne changes something at one replica and looks at another.
 func TestReplicasActAsOne(t *testing.T) {
+	t.Parallel()
 	a, b, c := replicas(t)
 	token, id := a.TokenWithID("acme", "app", "writer")
 	atA, atB := as(t, a, token), as(t, b, token)

@@ -106,6 +106,7 @@ func (c *cutter) pass(in net.Conn) {
 // settled unseen, whatever the database did; one without is UNAVAILABLE, and is there or
 // not.
 func TestLostAnswerToCommit(t *testing.T) {
+	t.Parallel()
 	url := pgtest.Start(t, pgtest.Options{}).Database()
 	cut := startCutter(t, hostOf(url))
 	// Sent as text, so that the cutter sees it.

@@ -169,6 +169,7 @@ func transaction(client, server net.Conn, next []byte) bool {
 // TestPoolerInTransactionMode works through a pooler with fewer connections than there
 // are writers, watchers and readers.
 func TestPoolerInTransactionMode(t *testing.T) {
+	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{})
 	for _, mode := range []string{"cache_describe", "exec"} {
 		t.Run(mode, func(t *testing.T) {

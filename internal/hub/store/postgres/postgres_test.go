@@ -74,6 +74,7 @@ func openFleet(t storetest.T, opts postgres.Options, n int) *fleet {
 }
 
 func TestPromises(t *testing.T) {
+	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{})
 	storetest.Run(t, harness(server.URL+"&pool_max_conns=8", 1))
 }
@@ -81,6 +82,7 @@ func TestPromises(t *testing.T) {
 // TestPromisesOfReplicas runs the suite on three handles in turn: no call goes to the
 // handle that the one before went to.
 func TestPromisesOfReplicas(t *testing.T) {
+	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{})
 	storetest.Run(t, harness(server.URL+"&pool_max_conns=4", 3))
 }

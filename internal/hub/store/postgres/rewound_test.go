@@ -15,6 +15,7 @@ import (
 // of them, as a restore does, and puts others in their place: the store judges on what
 // is there.
 func TestDatabasePutBackUnderARunningStore(t *testing.T) {
+	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{})
 	url := server.Database()
 	a, b := open(t, postgres.Options{URL: url}), open(t, postgres.Options{URL: url})

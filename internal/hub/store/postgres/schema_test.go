@@ -15,6 +15,7 @@ import (
 // TestParallelMigrations starts many migrations of one new database at the same time,
 // as replicas of a first release do: one history begins, and nobody fails.
 func TestParallelMigrations(t *testing.T) {
+	t.Parallel()
 	url := pgtest.Start(t, pgtest.Options{}).Database()
 	const n = 8
 	var wg sync.WaitGroup
@@ -52,6 +53,7 @@ func TestParallelMigrations(t *testing.T) {
 
 // TestForeignDatabases refuses what cannot work, and says why.
 func TestForeignDatabases(t *testing.T) {
+	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{})
 	refused := func(what, url, want string) {
 		t.Helper()
