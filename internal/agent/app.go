@@ -50,6 +50,9 @@ func Main(ctx context.Context, app App) int {
 	if app.Now == nil {
 		app.Now = time.Now
 	}
+	if plainHook(app.Args, os.Getenv) {
+		return app.runPlainHook(ctx)
+	}
 	var g grammar
 	var links []Link
 	defaultState, stateErr := DefaultStateDir(os.Getenv)

@@ -74,8 +74,9 @@ func isUnspaced(s string) bool {
 }
 
 // stems returns the words of a text as the index knows them.
-func stems(text string) []string {
-	var out []string
+func stems(text string) []string { return appendStems(nil, text) }
+
+func appendStems(out []string, text string) []string {
 	for t := range lexical.Tokens(text) {
 		if !t.Single {
 			out = append(out, t.Term)

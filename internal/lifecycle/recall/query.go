@@ -31,6 +31,7 @@ type query struct {
 	ofUnit   map[string]int // dedupes
 	ofNeedle map[string]int
 	generic  map[string]bool
+	buf      []string // of the words of a text, reused
 }
 
 // unit is one thing that a prompt speaks of.

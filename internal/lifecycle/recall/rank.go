@@ -170,7 +170,8 @@ func (q *query) count(text string, seen []int, mark int, counts []float32, weigh
 			counts[n] += weight
 		}
 	}
-	words := stems(text)
+	q.buf = appendStems(q.buf[:0], text)
+	words := q.buf
 	for i, w := range words {
 		for _, needle := range q.words[w] {
 			if hasPrefix(words[i:], needle.stems) {

@@ -64,6 +64,7 @@ func Scan(ctx context.Context, personal, team string) ([]Memory, error) {
 		return cmp.Or(b.mtime.Compare(a.mtime), strings.Compare(a.Ref, b.Ref))
 	})
 	out := make([]Memory, 0, min(len(all), MaxMemories))
+	buf := make([]byte, maxHeadBytes) // of every head in its turn
 	for i := range all {
 		if len(out) == MaxMemories {
 			break
@@ -71,7 +72,7 @@ func Scan(ctx context.Context, personal, team string) ([]Memory, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if all[i].read() == nil {
+		if all[i].read(buf) == nil {
 			out = append(out, all[i])
 		}
 	}
@@ -128,18 +129,18 @@ func list(ctx context.Context, dir string, scope memory.Scope, all *[]Memory) er
 	return nil
 }
 
-// read fills in what the head of the file says.
-func (m *Memory) read() error {
+// read fills in what the head of the file says. buf is overwritten.
+func (m *Memory) read(buf []byte) error {
 	f, err := os.Open(m.File)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = f.Close() }() // only read
-	head, err := io.ReadAll(io.LimitReader(f, min(maxHeadBytes, m.Size+1)))
-	if err != nil {
+	n, err := io.ReadFull(f, buf[:min(int64(len(buf)), m.Size)])
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
 		return err
 	}
-	m.parse(cutLines(head, MaxHeadLines))
+	m.parse(cutLines(buf[:n], MaxHeadLines))
 	return nil
 }
 

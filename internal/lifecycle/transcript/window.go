@@ -42,10 +42,13 @@ const maxBoundaryLine = 16 << 10
 // count: their context is another one.
 func ReadWindow(r io.ReaderAt, size int64) (Window, error) {
 	var (
-		w       Window
-		marker  = []byte(Marker[1:])
-		use     = []byte(`"tool_use"`)
-		result  = []byte(`"tool_result"`)
+		w Window
+		// A conversation of many megabytes is looked through for these before a line is
+		// parsed; each begins with a character that is rare in one, so that looking is fast.
+		marker  = []byte(Marker[strings.IndexByte(Marker, '-'):])
+		bound   = []byte(boundary[strings.IndexByte(boundary, '_'):])
+		use     = []byte(`_use"`)
+		result  = []byte(`_result"`)
 		results = map[string]bool{} // by call: it failed
 		seen    = map[string]bool{}
 		calls   int
@@ -54,7 +57,7 @@ func ReadWindow(r io.ReaderAt, size int64) (Window, error) {
 		if err != nil {
 			return Window{}, err
 		}
-		if len(l.Text) < maxBoundaryLine && bytes.Contains(l.Text, []byte(boundary)) {
+		if len(l.Text) < maxBoundaryLine && bytes.Contains(l.Text, bound) {
 			if line, ok := Parse(l.Text); ok && line.Compaction && !line.Sidechain {
 				w.Compact = true
 				break

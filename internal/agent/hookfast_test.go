@@ -1,0 +1,63 @@
+package agent
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A hook without flags goes past the grammar; it must answer as the grammar would.
+func TestPlainHookAnswersLikeTheGrammar(t *testing.T) {
+	home := t.TempDir()
+	memories := filepath.Join(home, "memory")
+	if err := os.MkdirAll(filepath.Join(memories, "team"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	text := "---\nname: Rollback\ndescription: how to go back to the previous version\ntype: reference\n---\n\nargocd app rollback\n"
+	if err := os.WriteFile(filepath.Join(memories, "reference_rollback.md"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("HOME", home)
+	t.Setenv("MEMSYNC_STATE_DIR", filepath.Join(home, "state"))
+	t.Setenv("MEMSYNC_CONFIG", "") // puts back what was there
+	if err := os.Unsetenv("MEMSYNC_CONFIG"); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("CLAUDE_COWORK_MEMORY_PATH_OVERRIDE", memories)
+	run := func(event string, args ...string) (string, string) {
+		t.Helper()
+		in := fmt.Sprintf(`{"hook_event_name":%q,"cwd":%q,"prompt":"roll back to the previous version"}`, event, home)
+		var out, errs bytes.Buffer
+		if code := Main(t.Context(), App{Args: args, Stdin: strings.NewReader(in), Stdout: &out, Stderr: &errs}); code != ExitOK {
+			t.Errorf("%v: exit %d", args, code)
+		}
+		return out.String(), errs.String()
+	}
+	for _, event := range []string{"UserPromptSubmit", "SessionStart"} {
+		for _, args := range [][]string{{"hook"}, {"hook", event}} {
+			if !plainHook(args, os.Getenv) {
+				t.Fatalf("%v goes through the grammar", args)
+			}
+			slow := append(args[:len(args):len(args)], "--log-format", "text")
+			if plainHook(slow, os.Getenv) {
+				t.Fatalf("%v goes past the grammar", slow)
+			}
+			got, _ := run(event, args...)
+			want, _ := run(event, slow...)
+			if got != want || got == "" {
+				t.Errorf("%v answers\n%s\nthe grammar\n%s", args, got, want)
+			}
+		}
+	}
+	t.Setenv("MEMSYNC_LOG_LEVEL", "debug")
+	if _, errs := run("NoSuchEvent", "hook"); !strings.Contains(errs, "nothing is done for this event") {
+		t.Errorf("with MEMSYNC_LOG_LEVEL=debug it says %q", errs)
+	}
+	t.Setenv("MEMSYNC_CONFIG", "/none.yaml")
+	if plainHook([]string{"hook"}, os.Getenv) {
+		t.Error("a settings file is passed over")
+	}
+}
