@@ -41,14 +41,17 @@ func idleWatches(b *testing.B, watches int) {
 	conns := benchConns(b, h, watches/perConnection)
 	before := heap()
 	opened := make(chan error, watches)
+	room := make(chan struct{}, 256) // how many open at a time, as machines do that wake one by one
 	for i := range watches {
 		go func() {
+			room <- struct{}{}
 			stream, err := memsvcv1.NewMemoryServiceClient(conns[i%len(conns)]).WatchMemories(ctx, &memsvcv1.WatchMemoriesRequest{
 				Projects: []*memsvcv1.WatchedProject{{Project: project, Start: memsvcv1.WatchStart_WATCH_START_HEAD}},
 			})
 			if err == nil {
 				_, err = stream.Recv()
 			}
+			<-room
 			opened <- err
 			for err == nil {
 				_, err = stream.Recv()
