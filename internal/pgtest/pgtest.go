@@ -51,6 +51,9 @@ type Options struct {
 func Start(t testing.TB, opts Options) *Server {
 	t.Helper()
 	if url := os.Getenv(Variable); url != "" && !opts.Own {
+		if !strings.Contains(url, "?") {
+			url += "?connect_timeout=10" // tests add settings of their own with &
+		}
 		return &Server{URL: url, t: t}
 	}
 	bin, err := programs()

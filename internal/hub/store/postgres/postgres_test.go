@@ -76,7 +76,7 @@ func openFleet(t storetest.T, opts postgres.Options, n int) *fleet {
 func TestPromises(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{})
-	storetest.Run(t, harness(server.URL+"&pool_max_conns=8", 1))
+	storetest.Run(t, harness(server.Database()+"&pool_max_conns=8", 1))
 }
 
 // TestPromisesOfReplicas runs the suite on three handles in turn: no call goes to the
@@ -84,5 +84,5 @@ func TestPromises(t *testing.T) {
 func TestPromisesOfReplicas(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{})
-	storetest.Run(t, harness(server.URL+"&pool_max_conns=4", 3))
+	storetest.Run(t, harness(server.Database()+"&pool_max_conns=4", 3))
 }

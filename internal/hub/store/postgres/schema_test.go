@@ -54,7 +54,7 @@ func TestParallelMigrations(t *testing.T) {
 // TestForeignDatabases refuses what cannot work, and says why.
 func TestForeignDatabases(t *testing.T) {
 	t.Parallel()
-	server := pgtest.Start(t, pgtest.Options{})
+	server := pgtest.Start(t, pgtest.Options{Own: true}) // it makes roles
 	refused := func(what, url, want string) {
 		t.Helper()
 		_, err := postgres.Open(ctx, postgres.Options{URL: url, Migrate: true})
