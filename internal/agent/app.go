@@ -55,6 +55,7 @@ func Main(ctx context.Context, app App) int {
 	}
 	var g grammar
 	var links []Link
+	var models ModelSettings
 	defaultState, stateErr := DefaultStateDir(os.Getenv)
 	kctx, err := config.Parse(&g, config.Options{
 		Program:     "memsync-agent",
@@ -62,7 +63,7 @@ func Main(ctx context.Context, app App) int {
 		EnvPrefix:   "MEMSYNC",
 		Stdout:      app.Stdout,
 		Stderr:      app.Stderr,
-		Sections:    map[string]any{"links": &links},
+		Sections:    map[string]any{"links": &links, "model": &models},
 		Version:     "memsync-agent " + buildinfo.Read().String(),
 		Vars:        map[string]string{"state_dir": defaultState, "types": typeHelp()},
 	}, app.Args)
@@ -75,7 +76,7 @@ func Main(ctx context.Context, app App) int {
 	if err == nil {
 		var abs string
 		if abs, err = filepath.Abs(expandHome(g.StateDir)); err == nil {
-			cmd := &command{App: app, ctx: ctx, state: stateDir(abs), configured: links, g: &g}
+			cmd := &command{App: app, ctx: ctx, state: stateDir(abs), configured: links, models: models, g: &g}
 			err = kctx.Run(cmd)
 		}
 	}
@@ -132,7 +133,8 @@ type command struct {
 	App
 	ctx        context.Context //nolint:containedctx // one command, one context: kong calls Run without one
 	state      stateDir
-	configured []Link // of the settings file
+	configured []Link        // of the settings file
+	models     ModelSettings // of the settings file
 	g          *grammar
 }
 

@@ -49,8 +49,12 @@ func (x *extractCmd) Run(c *command) error {
 	if file, err = filepath.Abs(file); err != nil {
 		return err
 	}
+	m, err := c.model()
+	if err != nil {
+		return err
+	}
 	g := c.guardOf(p)
-	e := &extract.Extractor{Store: memories.New(p.Dir, p.team, g), Guard: g, Project: p.Root, Dir: c.state.extractDir(p.Dir), Now: c.Now}
+	e := &extract.Extractor{Model: m, JSON: c.models.textOnly(), Store: memories.New(p.Dir, p.team, g), Guard: g, Project: p.Root, Dir: c.state.extractDir(p.Dir), Now: c.Now}
 	r, err := e.Run(c.ctx, extract.Conversation{Session: strings.TrimSuffix(filepath.Base(file), ".jsonl"), Transcript: file}, x.DryRun)
 	if err != nil {
 		return err

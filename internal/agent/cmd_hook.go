@@ -13,6 +13,7 @@ import (
 	"github.com/memsvc/memsvc/internal/lifecycle/extract"
 	"github.com/memsvc/memsvc/internal/lifecycle/memdir"
 	"github.com/memsvc/memsvc/internal/lifecycle/memories"
+	modelcommand "github.com/memsvc/memsvc/internal/lifecycle/model/command"
 	"github.com/memsvc/memsvc/internal/lifecycle/notes"
 )
 
@@ -22,6 +23,9 @@ type hookCmd struct {
 
 // Run answers an event of a coding client, from standard input to standard output.
 func (x *hookCmd) Run(c *command) error {
+	if os.Getenv(modelcommand.HooksOff) == "1" {
+		return nil // a client that we asked ourselves; see package command
+	}
 	err := hooks.Run(c.ctx, hookEngine{c}, x.Event, c.Stdin, c.Stdout, c.Now())
 	if err != nil && c.g.LogLevel == "debug" {
 		fmt.Fprintf(c.Stderr, "memsync-agent: %s\n", oneLine(err))
@@ -60,7 +64,7 @@ func (e hookEngine) Project(_ context.Context, cwd, seen string) (hooks.Project,
 		turn.Session, turn.Transcript = session, transcript
 		return c.finished(ctx, turn)
 	}
-	out := hooks.Project{Personal: p.Dir, Team: p.team, Store: memories.New(p.Dir, p.team, g), Guard: g, Finished: finished, Notes: readNotes}
+	out := hooks.Project{Personal: p.Dir, Team: p.team, Store: memories.New(p.Dir, p.team, g), Guard: g, Finished: finished, Notes: readNotes, Selector: c.hookSelector()}
 	if p.link == nil {
 		return out, nil
 	}

@@ -34,6 +34,9 @@ const mcpTokenFile = "mcp.token"
 
 // Run serves the memories of this project to a coding client.
 func (x *mcpCmd) Run(c *command) error {
+	if err := c.models.check(); err != nil {
+		return err
+	}
 	s := mcp.New(mcp.Options{
 		Version: buildinfo.Read().Version, Now: c.Now,
 		Open: func(context.Context) (mcp.Project, error) { return c.mcpProject(x.placeFlags) },
@@ -108,7 +111,12 @@ func (c *command) mcpProject(f placeFlags) (mcp.Project, error) {
 	if err != nil {
 		return mcp.Project{}, err
 	}
+	selector, err := c.selector()
+	if err != nil {
+		return mcp.Project{}, err
+	}
 	out := mcp.Project{
+		Selector: selector,
 		Personal: p.Dir, Team: p.team, Store: memories.New(p.Dir, p.team, c.guardOf(p)),
 		Transcripts: func(ctx context.Context, q transcript.Query, all bool) (transcript.Found, error) {
 			dirs, err := c.transcriptDirs(all)

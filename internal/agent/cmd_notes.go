@@ -59,7 +59,11 @@ func (x *notesUpdateCmd) Run(c *command) error {
 	if err != nil {
 		return err
 	}
-	r, err := notes.Keeper{Config: p.config}.Update(c.ctx, file, p.dir, true)
+	m, err := c.model()
+	if err != nil {
+		return err
+	}
+	r, err := notes.Keeper{Model: m, Config: p.config}.Update(c.ctx, file, p.dir, true)
 	if err != nil {
 		return err
 	}

@@ -87,7 +87,11 @@ func (x *recallCmd) Run(c *command) error {
 		}
 		req.Tools, req.Surfaced = w.Tools, w.Surfaced
 	}
-	choice, err := recall.Selector{}.Select(c.ctx, memories, req)
+	selector, err := c.selector()
+	if err != nil {
+		return err
+	}
+	choice, err := selector.Select(c.ctx, memories, req)
 	if err != nil {
 		return err
 	}

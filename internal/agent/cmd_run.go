@@ -34,6 +34,9 @@ func (r *runCmd) Run(c *command) error {
 	if err != nil {
 		return err
 	}
+	if err := c.models.check(); err != nil {
+		return err
+	}
 	links, err := c.links(r.linkFlags, true)
 	if err != nil {
 		return err
@@ -82,7 +85,7 @@ func (r *runCmd) Run(c *command) error {
 			log.Warn("traces: the last ones were not sent", "error", err)
 		}
 	}()
-	d, err := NewDaemon(DaemonOptions{StateDir: string(c.state), Logger: log, Registry: registry, Now: c.Now, Tracing: tracing})
+	d, err := NewDaemon(DaemonOptions{StateDir: string(c.state), Logger: log, Registry: registry, Now: c.Now, Tracing: tracing, Model: c.models})
 	if err != nil {
 		return err
 	}
@@ -178,6 +181,7 @@ func (c *command) serve(d *Daemon, server *control.Server, ops net.Listener, reg
 	bg, stopOps := context.WithCancel(context.Background())
 	defer stopOps()
 	eng := newEngine(c.state, log, c.Now)
+	eng.model, eng.textOnly = c.models.open(c.state.modelCounter(c.Now)), c.models.textOnly()
 	var wg sync.WaitGroup
 	if ops != nil {
 		wg.Go(func() {

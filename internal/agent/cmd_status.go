@@ -30,6 +30,7 @@ func (s *statusCmd) Run(c *command) error {
 	if err != nil {
 		return err
 	}
+	st = c.withModel(st)
 	if s.JSON {
 		err = printJSON(c.Stdout, st)
 	} else {
@@ -169,6 +170,9 @@ func (s Status) print(w io.Writer, now time.Time) error {
 		} else {
 			fmt.Fprintf(&b, "hub %s: connecting\n", h.Addr)
 		}
+	}
+	if s.Model != nil {
+		b.WriteString(s.Model.line())
 	}
 	if len(s.Links) == 0 {
 		fmt.Fprintln(&b, "nothing is linked")

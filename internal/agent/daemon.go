@@ -40,6 +40,8 @@ type DaemonOptions struct {
 	// Tracing sends spans of uploads and applied commits; nil: none are made. Whoever
 	// gives it closes it.
 	Tracing *telemetry.Tracing
+	// Model is the language model, whose use is told.
+	Model ModelSettings
 }
 
 // Daemon runs links. It is what `run` is without its process: tests run several in
@@ -105,7 +107,11 @@ func NewDaemon(opts DaemonOptions) (*Daemon, error) {
 		ctx: ctx, cancel: cancel,
 		hubs: map[hubKey]*hub{}, links: map[string]*running{},
 	}
-	opts.Registry.MustRegister(newStatusCollector(d.Status))
+	perDay := 0
+	if opts.Model.Provider != "" {
+		perDay = opts.Model.perDay()
+	}
+	opts.Registry.MustRegister(newStatusCollector(d.Status), newModelCollector(state.modelCounter(opts.Now), perDay))
 	return d, nil
 }
 
@@ -327,7 +333,7 @@ func (d *Daemon) Settle(ctx context.Context) {
 func (d *Daemon) Status() Status {
 	s := Status{
 		Version: buildinfo.Read().Version, Running: true, PID: os.Getpid(), StateDir: string(d.state),
-		InStep: true, Hubs: []HubStatus{}, Links: []LinkStatus{},
+		InStep: true, Hubs: []HubStatus{}, Links: []LinkStatus{}, Model: d.state.modelStatus(d.opts.Model, d.opts.Now),
 	}
 	for _, r := range d.runners() {
 		l := r.status()

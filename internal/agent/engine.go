@@ -10,6 +10,7 @@ import (
 
 	"github.com/memsvc/memsvc/internal/lifecycle/extract"
 	"github.com/memsvc/memsvc/internal/lifecycle/memories"
+	"github.com/memsvc/memsvc/internal/lifecycle/model"
 	"github.com/memsvc/memsvc/internal/lifecycle/notes"
 )
 
@@ -46,6 +47,9 @@ type engine struct {
 	state stateDir
 	log   *slog.Logger
 	now   func() time.Time
+	// model works on what was said; nil = rules do. textOnly is one without tools.
+	model    model.Model
+	textOnly bool
 
 	ctx    context.Context //nolint:containedctx // of the work in the background; it ends with close
 	cancel context.CancelFunc
@@ -114,7 +118,7 @@ func (e *engine) work(project string) {
 
 // keepNotes brings the notes of a conversation up to date, if enough was said.
 func (e *engine) keepNotes(p extractParams) {
-	r, err := notes.Keeper{Config: p.Config}.Update(e.ctx, p.Transcript, p.CWD, false)
+	r, err := notes.Keeper{Model: e.model, Config: p.Config}.Update(e.ctx, p.Transcript, p.CWD, false)
 	switch {
 	case err != nil:
 		e.log.Warn("notes", "session", p.Session, "error", err)
@@ -126,6 +130,7 @@ func (e *engine) keepNotes(p extractParams) {
 func (e *engine) extractor(p extractParams) *extract.Extractor {
 	g := e.state.guardFor(p.Hub, p.TeamName)
 	return &extract.Extractor{
+		Model: e.model, JSON: e.textOnly,
 		Store: memories.New(p.Personal, p.Team, g), Guard: g, Project: p.Project, Dir: e.state.extractDir(p.Personal), Now: e.now,
 	}
 }

@@ -27,6 +27,7 @@ type grammar struct {
 	Trash       trashCmd       `cmd:"" help:"List, show and restore what was taken from the disk or given up, for 30 days."`
 	Memory      memoryCmd      `cmd:"" help:"Write, list, check and share the memories of this project, personal and the team's."`
 	Recall      recallCmd      `cmd:"" help:"Find the memories that a prompt needs."`
+	Model       modelCmd       `cmd:"" help:"Ask the configured language model whether it works."`
 	Context     contextCmd     `cmd:"" help:"Show which standing instructions apply here, and why."`
 	Skills      skillsCmd      `cmd:"" help:"List and show skills."`
 	Transcripts transcriptsCmd `cmd:"" help:"Search past conversations."`

@@ -34,6 +34,8 @@ type Status struct {
 	InStep   bool         `json:"in_step"`
 	Hubs     []HubStatus  `json:"hubs"`
 	Links    []LinkStatus `json:"links"`
+	// Model is the language model and what was used of it; absent without one.
+	Model *ModelStatus `json:"model,omitempty"`
 }
 
 // HubStatus is how the connection to a hub is.
