@@ -44,7 +44,7 @@ var layers = map[string]rule{
 	// The hub.
 	"hub/store":          {internal: []string{"memory"}},
 	"hub/store/inmem":    {internal: []string{"memory", "lexical", "hub/store"}},
-	"hub/store/sqlite":   {internal: []string{"memory", "lexical", "hub/store"}},
+	"hub/store/sqlite":   {internal: []string{"memory", "lexical", "filelock", "hub/store"}},
 	"hub/store/postgres": {internal: []string{"memory", "lexical", "hub/store"}},
 	"hub/store/archive":  {internal: []string{"memory", "hub/store"}},
 	"hub/store/observed": {internal: []string{"memory", "hub/store"}},
