@@ -50,6 +50,7 @@ func find(t *testing.T, paths ...string) string {
 
 func newMachine(t *testing.T) *machine {
 	t.Helper()
+	find(t, ".")
 	m := &machine{t: t, home: filepath.Join(t.TempDir(), "home of somebody")}
 	m.work = filepath.Join(m.home, "work")
 	m.exe = filepath.Join(m.home, "bin", "memsync-agent")
@@ -172,17 +173,38 @@ func (m *machine) check(mo *model, l lesson, output string) {
 }
 
 func TestClaudeCode(t *testing.T) {
-	client := find(t, "claude/node_modules/@anthropic-ai/claude-code-*/claude")
 	m := newMachine(t)
+	m.claude("mcp__memsvc__memory_list", func(string) { m.run(time.Minute, m.exe, "install", "claude-code") })
+}
+
+// The plugin comes from this repository's own marketplace, and finds the program by name.
+func TestClaudeCodePlugin(t *testing.T) {
+	m := newMachine(t)
+	m.claude("mcp__plugin_memsvc_memsvc__memory_list", func(client string) {
+		root, err := filepath.Abs("../../..")
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.env = append(m.env, "PATH="+filepath.Dir(m.exe)+string(filepath.ListSeparator)+os.Getenv("PATH"))
+		m.run(time.Minute, client, "plugin", "marketplace", "add", root)
+		m.run(time.Minute, client, "plugin", "install", "memsvc@memsvc")
+	})
+}
+
+// claude gives the lesson to Claude Code after a setup.
+func (m *machine) claude(list string, setup func(client string)) {
+	t := m.t
+	t.Helper()
+	client := find(t, "claude/node_modules/@anthropic-ai/claude-code-*/claude")
 	l := lesson{
-		list: "mcp__memsvc__memory_list",
+		list: list,
 		write: func(file, text string) say {
 			return say{Tool: "Write", Args: map[string]any{"file_path": file, "content": text}}
 		},
 	}
 	mo := newModel(t, l.script(m))
 	m.env = append(m.env, "ANTHROPIC_BASE_URL="+mo.URL, "ANTHROPIC_API_KEY=none", "ENABLE_TOOL_SEARCH=false", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "IS_SANDBOX=1")
-	m.run(time.Minute, m.exe, "install", "claude-code")
+	setup(client)
 	t.Log(strings.TrimSpace(m.run(time.Minute, client, "--version")))
 	out, err := m.try(2*time.Minute, client, "-p", prompt, "--dangerously-skip-permissions")
 	if err != nil {
