@@ -15,15 +15,16 @@ import (
 )
 
 type memoryCmd struct {
-	Add   memoryAddCmd   `cmd:"" help:"Write a new memory, personal unless --team; its text comes from --file or standard input."`
-	List  memoryListCmd  `cmd:"" help:"List the memories of this project."`
-	Show  memoryShowCmd  `cmd:"" help:"Print a memory."`
-	Edit  memoryEditCmd  `cmd:"" help:"Change a memory: in $EDITOR, or with --file."`
-	Rm    memoryRmCmd    `cmd:"" help:"Delete a memory and its index line."`
-	Share memoryShareCmd `cmd:"" help:"Move a personal memory to the team; it is shown and asked for first."`
-	Lint  memoryLintCmd  `cmd:"" help:"Check every memory and both indexes. Exit 3: something is wrong."`
-	Index memoryIndexCmd `cmd:"" help:"Print the index as clients load it; --check and --rebuild compare and renew it."`
-	Where memoryWhereCmd `cmd:"" help:"Print which directory is used, and why."`
+	Add    memoryAddCmd    `cmd:"" help:"Write a new memory, personal unless --team; its text comes from --file or standard input."`
+	List   memoryListCmd   `cmd:"" help:"List the memories of this project."`
+	Show   memoryShowCmd   `cmd:"" help:"Print a memory."`
+	Edit   memoryEditCmd   `cmd:"" help:"Change a memory: in $EDITOR, or with --file."`
+	Rm     memoryRmCmd     `cmd:"" help:"Delete a memory and its index line."`
+	Share  memoryShareCmd  `cmd:"" help:"Move a personal memory to the team; it is shown and asked for first."`
+	Lint   memoryLintCmd   `cmd:"" help:"Check every memory and both indexes. Exit 3: something is wrong."`
+	Index  memoryIndexCmd  `cmd:"" help:"Print the index as clients load it; --check and --rebuild compare and renew it."`
+	Verify memoryVerifyCmd `cmd:"" help:"Check the paths, commands and symbols that memories cite against the repository you are in. Exit 3: something is gone."`
+	Where  memoryWhereCmd  `cmd:"" help:"Print which directory is used, and why."`
 }
 
 // placeFlags choose whose memories a command is about.

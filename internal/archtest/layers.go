@@ -71,6 +71,7 @@ var layers = map[string]rule{
 	"lifecycle/memories":        {internal: []string{"memory", "lifecycle/memdir"}},
 	"lifecycle/transcript":      {internal: []string{"lexical"}},
 	"lifecycle/recall":          {internal: []string{"memory", "lexical", "lifecycle/memdir", "lifecycle/model"}},
+	"lifecycle/verify":          {},
 	"lifecycle/inject":          {internal: []string{"memory", "lifecycle/recall", "lifecycle/transcript"}},
 	"lifecycle/model":           {},
 	"lifecycle/model/jsonhttp":  {internal: []string{"lifecycle/model"}},

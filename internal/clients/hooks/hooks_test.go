@@ -100,7 +100,9 @@ func (e *engine) write(name, text string) {
 // fire runs an event and returns what the client reads.
 func (e *engine) fire(event string, input map[string]any) (context, deny string) {
 	e.t.Helper()
-	input["cwd"] = e.dir
+	if _, ok := input["cwd"]; !ok {
+		input["cwd"] = e.dir
+	}
 	input["hook_event_name"] = event
 	in, err := json.Marshal(input)
 	if err != nil {
@@ -175,6 +177,29 @@ func TestPromptGetsItsMemories(t *testing.T) {
 	}
 	if got, _ := e.fire("UserPromptSubmit", input); got != "" {
 		t.Errorf("past the budget: %s", got)
+	}
+}
+
+func TestPromptHearsWhatIsNoLongerThere(t *testing.T) {
+	e := newEngine(t)
+	repo := t.TempDir()
+	for name, text := range map[string]string{".git/index": "DIRC\x00\x00\x00\x02\x00\x00\x00\x00checksum", "internal/new.go": "package internal\n"} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(repo, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(repo, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e.write("project_layout.md", "---\nname: Layout of the parser\ndescription: where the parser is\ntype: project\n---\n\nNot in `internal/old.go`, but in `internal/new.go`.\n")
+	got, _ := e.fire("UserPromptSubmit", map[string]any{"prompt": "where is the parser?", "cwd": repo})
+	if !strings.Contains(got, "No longer there: internal/old.go\n") || strings.Contains(got, "there: internal/new.go") {
+		t.Errorf("got %s", got)
+	}
+	for _, cwd := range []string{t.TempDir(), "relative", ""} {
+		if got, _ := e.fire("UserPromptSubmit", map[string]any{"prompt": "where is the parser?", "cwd": cwd}); strings.Contains(got, "No longer there") || !strings.Contains(got, "Layout") {
+			t.Errorf("in %q: %s", cwd, got)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -13,6 +14,7 @@ import (
 	"github.com/memsvc/memsvc/internal/lifecycle/memories"
 	"github.com/memsvc/memsvc/internal/lifecycle/recall"
 	"github.com/memsvc/memsvc/internal/lifecycle/transcript"
+	"github.com/memsvc/memsvc/internal/lifecycle/verify"
 )
 
 // maxChanges bounds how many of the team's changes a prompt hears of (ruling 13.21).
@@ -44,6 +46,10 @@ func (h *handler) prompt(ctx context.Context) (Answer, error) {
 		return Answer{}, err
 	}
 	var sources []inject.Source
+	repo := h.repository()
+	if repo != nil {
+		defer func() { _ = repo.Close() }() // only read
+	}
 	for _, m := range choice.Chosen {
 		r, err := memories.ParseRef(m.Ref)
 		if err != nil {
@@ -53,10 +59,39 @@ func (h *handler) prompt(ctx context.Context) (Answer, error) {
 		if err != nil {
 			continue // gone meanwhile
 		}
-		sources = append(sources, inject.Source{Ref: m.Ref, File: m.File, Scope: m.Scope, Type: m.Type, Time: m.Time, Content: full.Content})
+		sources = append(sources, inject.Source{Ref: m.Ref, File: m.File, Scope: m.Scope, Type: m.Type, Time: m.Time, Content: full.Content, Missing: missing(repo, full.Content)})
 	}
 	turn := inject.Compose(sources, window.Injected, inject.MaxContextChars-utf8.RuneCountInString(news)-1, h.now)
 	return Answer{Context: join(news, turn.Text)}, nil
+}
+
+// repository opens the working tree that the client works in; nil without one.
+func (h *handler) repository() *verify.Repository {
+	if !filepath.IsAbs(h.in.CWD) {
+		return nil
+	}
+	r, err := verify.Open(h.in.CWD)
+	if err != nil {
+		return nil // a memory is worth more than the check of it
+	}
+	return r
+}
+
+// maxMissing bounds what is said of one memory.
+const maxMissing = 5
+
+// missing returns what a memory cites that is plainly gone.
+func missing(r *verify.Repository, content []byte) []string {
+	if r == nil {
+		return nil
+	}
+	var out []string
+	for _, c := range r.Quick(content) {
+		if len(out) < maxMissing {
+			out = append(out, c.Text)
+		}
+	}
+	return out
 }
 
 // conversation reads what the conversation has had, and when its last prompt was. One

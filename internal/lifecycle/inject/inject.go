@@ -68,7 +68,7 @@ type Source struct {
 	Author  string // of the last change, if known
 	Time    time.Time
 	Content []byte   // the whole file
-	Missing []string // what it cites and is no more; see package recall
+	Missing []string // what it cites and is no more; see package verify
 }
 
 // Turn is what a turn's memories become.
