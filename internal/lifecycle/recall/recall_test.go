@@ -255,3 +255,30 @@ func TestModelChooses(t *testing.T) {
 		t.Errorf("a turn that ended: %v, want the context's error", err)
 	}
 }
+
+func TestAmongEqualsThePinnedThenTheNewer(t *testing.T) {
+	s := newShelf(t)
+	const text = "---\nname: Rollback\ndescription: going back to an earlier version\ntype: reference\nmetadata:\n  pinned: %t\n---\n\nText.\n"
+	s.write("reference_p.md", fmt.Sprintf(text, false), 3*time.Hour)
+	s.write("reference_q.md", fmt.Sprintf(text, false), time.Hour)
+	s.write("reference_r.md", fmt.Sprintf(text, true), 5*time.Hour)
+	ranked := recall.Rank(s.scan(), "roll back")
+	if diff := cmp.Diff([]string{"reference_r.md", "reference_q.md", "reference_p.md"}, refs(ranked, func(m recall.Scored) string { return m.Ref })); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// What a prompt quotes costs no more than what it asks, and does not decide.
+func TestQuotedCodeDoesNotDecide(t *testing.T) {
+	s := newShelf(t)
+	s.memory("feedback_timeouts.md", "feedback", "Deadlines", "every outgoing call has a timeout")
+	s.memory("project_rollback.md", "project", "Rollback", "going back to an earlier version")
+	prompt := "the call hangs, give it a timeout\n\n```\n" + strings.Repeat("rollback(); revert()\n", 50_000) + "```\n"
+	c, err := recall.Selector{}.Select(t.Context(), s.scan(), recall.Request{Prompt: prompt, Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"feedback_timeouts.md"}, chosen(c)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

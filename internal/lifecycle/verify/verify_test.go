@@ -157,10 +157,10 @@ func TestMissing(t *testing.T) {
 // A path out of the tree says nothing of what is there.
 func TestStaysInTheTree(t *testing.T) {
 	dir := tree(t, map[string]string{"docs/a.md": "x"})
-	if err := os.Symlink(t.TempDir(), filepath.Join(dir, "out")); err != nil {
+	if err := os.Symlink(t.TempDir(), filepath.Join(dir, "elsewhere")); err != nil {
 		t.Fatal(err)
 	}
-	if got := missing(t, dir, "`out/of/tree.go`"); len(got) != 0 {
+	if got := missing(t, dir, "`elsewhere/of/tree.go`"); len(got) != 0 {
 		t.Errorf("%v", got)
 	}
 }
