@@ -278,3 +278,27 @@ func serve(t *testing.T, dir string, c corev1.Container, here *strings.Replacer)
 		t.Errorf("the agent: %v\n%s", err, said.String())
 	}
 }
+
+// TestEverySettingIsAFlag lets the hub read the fullest settings file: it knows every
+// key, and the first that it misses is the certificate. It would say so of a key.
+func TestEverySettingIsAFlag(t *testing.T) {
+	r := &release{objects: rendered(t, "memsvc", "-f", filepath.Join(chart, "ci", "values-everything.yaml"))}
+	files, ok := r.find("ConfigMap", "memsvc-hub").Object.(*corev1.ConfigMap)
+	if !ok {
+		t.Fatal("no ConfigMap memsvc-hub")
+	}
+	dir := t.TempDir()
+	text := strings.ReplaceAll(files.Data["config.yaml"], "/etc/memsvc", dir)
+	for want, text := range map[string]string{
+		"TLS: certificate " + dir + "/tls/tls.crt": text,
+		`unknown setting "otlp-end"`:               strings.Replace(text, "otlp-endpoint", "otlp-end", 1),
+	} {
+		name := filepath.Join(dir, "config.yaml")
+		write(t, name, text)
+		cmd := exec.CommandContext(t.Context(), programs(t).memsvc, "serve", "--config", name)
+		cmd.Dir, cmd.Env = dir, []string{}
+		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), want) {
+			t.Errorf("%v, want %q in: %s", err, want, out)
+		}
+	}
+}
