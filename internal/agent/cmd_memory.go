@@ -63,6 +63,9 @@ func (c *command) placeOf(f placeFlags, cwd, seen string) (place, error) {
 		if filepath.Base(dir) == memdir.TeamDir {
 			return place{}, usage("--memory-dir %s: that is the shared part; give the directory that holds it", dir)
 		}
+		if !isDir(filepath.Dir(dir)) {
+			return place{}, usage("--memory-dir %s: there is no directory %s", dir, filepath.Dir(dir))
+		}
 		p.Place = memdir.Place{Dir: dir, Source: sourceFlag, Detail: "--memory-dir", Root: cwd}
 	} else {
 		home, _ := os.UserHomeDir() // without one the resolver says what is missing

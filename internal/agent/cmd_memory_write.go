@@ -98,6 +98,7 @@ func (c *command) text(file string) ([]byte, error) {
 type memoryEditCmd struct {
 	placeFlags
 	Memory string `arg:"" help:"File, name, or team/FILE."`
+	Bare   bool   `cmdline:"" help:"Take a text without frontmatter; the memory is then found by its words alone."`
 	File   string `cmdline:"" help:"The whole new text, frontmatter too; - is standard input. Without it $VISUAL or $EDITOR opens." placeholder:"FILE"`
 }
 
@@ -122,6 +123,9 @@ func (x *memoryEditCmd) Run(c *command) error {
 	}
 	if len(bytes.TrimSpace(text)) == 0 {
 		return usage("the new text is empty; delete the memory with 'memory rm' instead")
+	}
+	if fm, _, err := memory.ParseFrontmatter(text); m.Front.Present && (err != nil || !fm.Present) && !x.Bare {
+		return usage("the new text has no frontmatter that can be read, so name, description and type would be lost; give the whole text, or --bare")
 	}
 	w, err := s.Replace(c.ctx, m.Ref, text, memory.ETagOf(m.Content))
 	return c.written(s, w, err)

@@ -2,8 +2,6 @@ package agent
 
 import (
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -104,15 +102,11 @@ func (x *recallCmd) Run(c *command) error {
 
 // readWindow reads what of a conversation is still in its context.
 func readWindow(file string) (transcript.Window, error) {
-	f, err := os.Open(file)
+	f, size, err := transcript.Open(file)
 	if err != nil {
-		return transcript.Window{}, fmt.Errorf("transcript: %w", err)
+		return transcript.Window{}, err
 	}
 	defer func() { _ = f.Close() }() // only read
-	size, err := f.Seek(0, io.SeekEnd)
-	if err != nil {
-		return transcript.Window{}, fmt.Errorf("transcript: %w", err)
-	}
 	return transcript.ReadWindow(f, size)
 }
 

@@ -258,6 +258,10 @@ func (x *syncCmd) syncLink(ctx context.Context, c *command, l Link, bad error) L
 	err = one.cycles(ctx)
 	stop()
 	if err == nil {
+		// Only now is it known that the hub and the credential are the link's.
+		if rerr := c.state.remember(l); rerr != nil {
+			return failed(rerr)
+		}
 		if _, rerr := one.report.round(ctx, one.s, c.Now()); rerr != nil {
 			fmt.Fprintf(c.Stderr, "memsync-agent: sync %s: the hub does not know of all conflicts yet: %s\n", l.Name(), oneLine(rerr))
 		}
@@ -331,7 +335,7 @@ func (c *command) open(l Link) (*opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.state.remember(l); err != nil {
+	if err := c.state.begin(l); err != nil {
 		return nil, errors.Join(err, cl.Close())
 	}
 	st, err := syncstate.Open(string(c.state), l.ID(), syncstate.Options{Now: c.Now})

@@ -168,7 +168,7 @@ func (d *Daemon) start(l Link) error {
 	if err != nil {
 		return err
 	}
-	if err := d.state.remember(l); err != nil {
+	if err := d.state.begin(l); err != nil {
 		return err
 	}
 	st, err := syncstate.Open(string(d.state), l.ID(), syncstate.Options{Now: d.opts.Now})
@@ -196,7 +196,8 @@ func (d *Daemon) start(l Link) error {
 	r := &runner{
 		link: l, hub: h, remote: rem, log: log, m: d.m, now: d.opts.Now, build: build, s: build(),
 		watch: w, lock: newRootLock(l.Dir), report: &reporter{c: h.c, key: l.Key(), guard: judge}, forget: st.Forget, token: d.state.tokenFileOf(l),
-		woken: make(chan struct{}, 1), moved: make(chan struct{}),
+		remember: func() error { return d.state.remember(l) },
+		woken:    make(chan struct{}, 1), moved: make(chan struct{}),
 	}
 	ctx, cancel := context.WithCancel(d.ctx)
 	run := &running{r: r, state: st, hub: h, cancel: cancel, done: make(chan struct{})}

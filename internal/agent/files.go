@@ -137,6 +137,17 @@ func (s stateDir) knownLinks() ([]Link, error) {
 	return links, err
 }
 
+// begin notes which link a state is about to belong to. One that is known stays as it was
+// noted, with its hub and credential, until remember: a mistyped address must not take
+// the place of the one that works.
+func (s stateDir) begin(l Link) error {
+	var have record
+	if err := readJSON(s.linkFile(l.ID()), &have); err == nil && !have.Unlinked {
+		return nil
+	}
+	return s.remember(l)
+}
+
 // remember notes which link a state belongs to.
 func (s stateDir) remember(l Link) error { return s.keepRecord(record{Link: l}) }
 

@@ -52,19 +52,20 @@ const (
 
 // runner is the loop of one link.
 type runner struct {
-	link   Link
-	hub    *hub
-	remote *remote
-	log    *slog.Logger
-	m      *metrics
-	now    func() time.Time
-	build  func() *syncer.Syncer // a syncer on this link's ports
-	watch  *watcher.Watch
-	lock   *rootLock
-	report *reporter
-	forget func(context.Context) error // removes texts that the state let go, for good
-	token  string                      // file
-	news   news
+	link     Link
+	hub      *hub
+	remote   *remote
+	log      *slog.Logger
+	m        *metrics
+	now      func() time.Time
+	build    func() *syncer.Syncer // a syncer on this link's ports
+	watch    *watcher.Watch
+	lock     *rootLock
+	report   *reporter
+	forget   func(context.Context) error // removes texts that the state let go, for good
+	token    string                      // file
+	remember func() error                // notes which link the state belongs to
+	news     news
 
 	pending atomic.Uint32
 	woken   chan struct{}
@@ -78,6 +79,7 @@ type runner struct {
 	moved    chan struct{}
 
 	// What follows belongs to the goroutine of run.
+	accepted bool // the hub has accepted the link in this run
 	pushed   int64
 	pulled   int64
 	followed bool // the stream was asked for the project
@@ -242,6 +244,13 @@ func (r *runner) cycle(ctx context.Context, news bool) time.Duration {
 		return backoff(minRetry, maxRetry, r.failures)
 	}
 	r.failures, r.created = 0, false
+	if !r.accepted {
+		// Only now is it known that the hub and the credential are the link's.
+		if err := r.remember(); err != nil {
+			r.log.Warn("the link is not noted with its hub", "error", err)
+		}
+		r.accepted = true
+	}
 	if r.remote.redactedUpTo(st.Cursor) {
 		// What the cycle let go must not stay on the disk either (ruling 13.14).
 		if err := r.forget(ctx); err != nil {
@@ -478,7 +487,12 @@ func (r *runner) status() LinkStatus {
 	}
 	_, live := r.remote.delivered()
 	if problem == nil && (s.Phase == PhaseInSync || s.Phase == Phase(syncer.PhasePending)) {
-		if since, err, down := r.hub.away(); down && r.now().Sub(since) > awayFor {
+		since, err, down := r.hub.away()
+		switch {
+		case down && err != nil && syncer.Classify(err) == syncer.Permanent:
+			// The stream was refused for good: no edit need find that out first.
+			s.Phase, s.LastError = PhaseStopped, errorInfo(err, since)
+		case down && r.now().Sub(since) > awayFor:
 			s.Phase = PhaseOffline
 			if err != nil {
 				s.LastError = errorInfo(err, since)

@@ -275,6 +275,10 @@ func TestRevokedToken(t *testing.T) {
 	b.has("project_x.md", note("x", "before"))
 	must(t, h.Service().RevokeToken(t.Context(), hubtest.Admin(), id))
 	hubtest.Eventually(t, patience, "the stream ends", func() bool { return !a.d.Status().Hubs[0].Connected })
+	// Nothing was edited, and it is plain all the same.
+	a.eventually("says so without an edit", func(s agent.LinkStatus) bool {
+		return s.Phase == agent.PhaseStopped && s.LastError != nil && s.LastError.Reason == string(memory.ReasonUnauthenticated) && s.Todo != ""
+	})
 	a.write("project_y.md", note("y", "with a dead token"))
 	s := a.eventually("stops", func(s agent.LinkStatus) bool { return s.Phase == agent.PhaseStopped })
 	if s.LastError.Reason != string(memory.ReasonUnauthenticated) || s.Todo == "" {

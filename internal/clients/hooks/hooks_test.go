@@ -334,13 +334,12 @@ func TestTroubleSaysNothing(t *testing.T) {
 		input  string
 		change func(*engine)
 	}{
-		"no JSON":                   {"garbage", nil},
-		"empty":                     {"", nil},
-		"another shape":             {`{"hook_event_name":7}`, nil},
-		"an unknown event":          {`{"hook_event_name":"FutureEvent"}`, nil},
-		"no place":                  {`{"hook_event_name":"UserPromptSubmit","prompt":"two words"}`, func(e *engine) { e.err = errors.New("no home") }},
-		"a panic":                   {`{"hook_event_name":"SessionStart"}`, func(e *engine) { e.panics = true }},
-		"a directory as transcript": {`{"hook_event_name":"UserPromptSubmit","prompt":"two words","transcript_path":"/"}`, nil},
+		"no JSON":          {"garbage", nil},
+		"empty":            {"", nil},
+		"another shape":    {`{"hook_event_name":7}`, nil},
+		"an unknown event": {`{"hook_event_name":"FutureEvent"}`, nil},
+		"no place":         {`{"hook_event_name":"UserPromptSubmit","prompt":"two words"}`, func(e *engine) { e.err = errors.New("no home") }},
+		"a panic":          {`{"hook_event_name":"SessionStart"}`, func(e *engine) { e.panics = true }},
 	} {
 		e := newEngine(t)
 		if test.change != nil {

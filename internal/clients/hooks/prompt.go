@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -100,15 +99,11 @@ func (h *handler) conversation() (w transcript.Window, since time.Time, err erro
 	if h.in.TranscriptPath == "" {
 		return w, since, nil
 	}
-	f, err := os.Open(h.in.TranscriptPath)
+	f, size, err := transcript.Open(h.in.TranscriptPath)
 	if err != nil {
 		return w, since, nil
 	}
 	defer func() { _ = f.Close() }() // only read
-	size, err := f.Seek(0, io.SeekEnd)
-	if err != nil {
-		return w, since, err
-	}
 	w, err = transcript.ReadWindow(f, size)
 	if err != nil {
 		return w, since, err

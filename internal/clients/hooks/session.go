@@ -28,18 +28,23 @@ func (h *handler) sessionStart(ctx context.Context) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
-	guide := Guide(p.Personal, p.Team)
+	team := p.Team
+	if p.Sync == nil {
+		team = "" // what nobody shares is no place for the team's memories
+	}
+	guide := Guide(p.Personal, team)
 	waiting := join(h.waiting(ctx, p), h.notes(p))
 	room := inject.MaxContextChars - utf8.RuneCountInString(guide) - utf8.RuneCountInString(waiting) - 100
 	// The team's index has the greater share: clients that keep memories read the
 	// personal one themselves.
-	team := indexText(ctx, p.Store, memory.ScopeTeam, "Team memories, team/MEMORY.md", room-room/4)
-	room -= utf8.RuneCountInString(team)
+	shared := indexText(ctx, p.Store, memory.ScopeTeam, "Team memories, team/MEMORY.md", room-room/4)
+	room -= utf8.RuneCountInString(shared)
 	personal := indexText(ctx, p.Store, memory.ScopePrivate, "Personal memories, MEMORY.md", room)
-	return Answer{Context: join(guide, waiting, team, personal)}, nil
+	return Answer{Context: join(guide, waiting, shared, personal)}, nil
 }
 
 // Guide tells a client how memories are written here, from the types' one definition.
+// team is the directory that is shared, "" where none is.
 func Guide(personal, team string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Long-term memory of this project. Personal memories are files in %s. ", personal)

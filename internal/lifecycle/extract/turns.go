@@ -2,11 +2,8 @@ package extract
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -53,10 +50,7 @@ func ReadTurns(file, cursor string, dirs ...string) (Turns, error) {
 }
 
 func read(file, cursor string, dirs []string) (t Turns, found bool, err error) {
-	f, err := os.Open(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return Turns{}, false, fmt.Errorf("extract: %w", err)
-	}
+	f, _, err := transcript.Open(file)
 	if err != nil {
 		return Turns{}, false, fmt.Errorf("extract: %w", err)
 	}

@@ -118,6 +118,12 @@ func (d *Dir) Read(path memory.Path) ([]byte, time.Time, error) {
 }
 
 func (d *Dir) read(name string) ([]byte, fs.FileInfo, error) {
+	// A pipe would hold whoever opens it.
+	if fi, err := d.root.Stat(name); err != nil {
+		return nil, nil, cause(err)
+	} else if !fi.Mode().IsRegular() {
+		return nil, nil, errors.New("not a regular file")
+	}
 	f, err := d.root.Open(name)
 	if err != nil {
 		return nil, nil, cause(err)

@@ -56,7 +56,7 @@ type Report struct {
 // last time or force is set. Two updates of one conversation wait for one another.
 func (k Keeper) Update(ctx context.Context, transcriptFile, cwd string, force bool) (Report, error) {
 	r := Report{File: Path(transcriptFile)}
-	f, err := os.Open(transcriptFile)
+	f, _, err := transcript.Open(transcriptFile)
 	if err != nil {
 		return r, fmt.Errorf("notes: %w", err)
 	}

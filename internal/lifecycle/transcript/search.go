@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -144,7 +143,7 @@ func (s *search) progress(within int64) {
 }
 
 func (s *search) file(ctx context.Context, f file) error {
-	r, err := os.Open(f.name)
+	r, _, err := Open(f.name)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,30 @@
+//go:build unix
+
+package hooks_test
+
+import (
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestPipesHoldNobody: a pipe where a transcript or an index should be holds up no
+// session, and a directory is no conversation.
+func TestPipesHoldNobody(t *testing.T) {
+	e := newEngine(t)
+	e.write("feedback_testing.md", howWeTest)
+	for _, name := range []string{"talk.jsonl", "MEMORY.md", "pipe.md"} {
+		if err := syscall.Mkfifo(filepath.Join(e.dir, name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, transcript := range []string{filepath.Join(e.dir, "talk.jsonl"), e.dir, "/dev/zero"} {
+		if got, _ := e.fire("UserPromptSubmit", map[string]any{"prompt": "write unit tests", "transcript_path": transcript}); !strings.Contains(got, "Never a mock.") {
+			t.Errorf("%s: %s", transcript, got)
+		}
+	}
+	if got, _ := e.fire("SessionStart", map[string]any{"source": "startup"}); !strings.Contains(got, "written first") {
+		t.Errorf("a session begins with %s", got)
+	}
+}
