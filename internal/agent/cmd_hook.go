@@ -1,11 +1,13 @@
 package agent
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/memsvc/memsvc/internal/agent/control"
@@ -26,11 +28,41 @@ func (x *hookCmd) Run(c *command) error {
 	if os.Getenv(modelcommand.HooksOff) == "1" {
 		return nil // a client that we asked ourselves; see package command
 	}
-	err := hooks.Run(c.ctx, hookEngine{c}, x.Event, c.Stdin, c.Stdout, c.Now())
+	err := x.answer(c)
 	if err != nil && c.g.LogLevel == "debug" {
 		fmt.Fprintf(c.Stderr, "memsync-agent: %s\n", oneLine(err))
 	}
 	return nil // whatever it was: a hook never breaks a session
+}
+
+// hookTime bounds a hook, whatever holds it up; clients wait longer, people do not like to.
+// The end of a session has less: clients give all its hooks 1.5 s together.
+const (
+	hookTime       = 4 * time.Second
+	sessionEndTime = 1400 * time.Millisecond
+)
+
+// answer runs the hook and gives up on it when its time is over, or when the client asks
+// it to end. What it still does then ends with the process.
+func (x *hookCmd) answer(c *command) error {
+	limit := hookTime
+	if strings.EqualFold(strings.ReplaceAll(x.Event, "-", ""), "SessionEnd") {
+		limit = sessionEndTime
+	}
+	ctx, cancel := context.WithTimeout(c.ctx, limit)
+	defer cancel()
+	var out bytes.Buffer
+	done := make(chan error, 1)
+	go func() { done <- hooks.Run(ctx, hookEngine{c}, x.Event, c.Stdin, &out, c.Now()) }()
+	select {
+	case <-ctx.Done():
+		return fmt.Errorf("hook: no answer in time: %w", ctx.Err())
+	case err := <-done:
+		if err == nil {
+			_, err = c.Stdout.Write(out.Bytes())
+		}
+		return err
+	}
 }
 
 // isHook reports whether a command line is that of a hook, even one that cannot be

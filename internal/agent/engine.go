@@ -18,6 +18,13 @@ import (
 // engine that is under way (SPEC 7).
 const drainWait = 60 * time.Second
 
+// workTime bounds what is done for one finished turn, lest one bad conversation stop a
+// project's; cutOffWait how long work that was cut off may take to notice.
+const (
+	workTime   = 10 * time.Minute
+	cutOffWait = 5 * time.Second
+)
+
 // extractParams hand a finished turn over to the daemon. The caller found the
 // directories, since its environment decides them, not the daemon's.
 type extractParams struct {
@@ -102,7 +109,8 @@ func (e *engine) work(project string) {
 			return
 		}
 		e.mu.Unlock()
-		r, err := e.extractor(next).Run(e.ctx, extract.Conversation{Session: next.Session, Transcript: next.Transcript}, false)
+		ctx, cancel := context.WithTimeout(e.ctx, workTime)
+		r, err := e.extractor(next).Run(ctx, extract.Conversation{Session: next.Session, Transcript: next.Transcript}, false)
 		switch {
 		case err != nil:
 			e.log.Warn("extract", "session", next.Session, "error", err)
@@ -112,13 +120,14 @@ func (e *engine) work(project string) {
 			e.log.Info("extract", "session", next.Session, "by", r.By, "added", len(r.Added), "updated", len(r.Updated), "refused", len(r.Refused), "rounds", r.Rounds,
 				"input_tokens", r.Usage.Input, "output_tokens", r.Usage.Output, "took", r.Took)
 		}
-		e.keepNotes(next)
+		e.keepNotes(ctx, next)
+		cancel()
 	}
 }
 
 // keepNotes brings the notes of a conversation up to date, if enough was said.
-func (e *engine) keepNotes(p extractParams) {
-	r, err := notes.Keeper{Model: e.model, Config: p.Config}.Update(e.ctx, p.Transcript, p.CWD, false)
+func (e *engine) keepNotes(ctx context.Context, p extractParams) {
+	r, err := notes.Keeper{Model: e.model, Config: p.Config}.Update(ctx, p.Transcript, p.CWD, false)
 	switch {
 	case err != nil:
 		e.log.Warn("notes", "session", p.Session, "error", err)
@@ -150,5 +159,8 @@ func (e *engine) close() {
 		e.log.Warn("work of the memory engine is cut off; it is done again after the next turn")
 	}
 	e.cancel()
-	<-done
+	select {
+	case <-done:
+	case <-time.After(cutOffWait):
+	}
 }

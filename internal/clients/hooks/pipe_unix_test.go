@@ -3,6 +3,7 @@
 package hooks_test
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -22,6 +23,19 @@ func TestPipesHoldNobody(t *testing.T) {
 	for _, transcript := range []string{filepath.Join(e.dir, "talk.jsonl"), e.dir, "/dev/zero"} {
 		if got, _ := e.fire("UserPromptSubmit", map[string]any{"prompt": "write unit tests", "transcript_path": transcript}); !strings.Contains(got, "Never a mock.") {
 			t.Errorf("%s: %s", transcript, got)
+		}
+	}
+	for _, name := range []string{"pipe.md", "zero.md"} {
+		file := filepath.Join(e.dir, "team", name)
+		if name == "pipe.md" {
+			if err := syscall.Mkfifo(file, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		} else if err := os.Symlink("/dev/zero", file); err != nil {
+			t.Fatal(err)
+		}
+		if _, deny := e.fire("PreToolUse", map[string]any{"tool_name": "Edit", "tool_input": map[string]any{"file_path": file, "old_string": "a", "new_string": "b"}}); deny != "" {
+			t.Errorf("%s: %s", name, deny)
 		}
 	}
 	if got, _ := e.fire("SessionStart", map[string]any{"source": "startup"}); !strings.Contains(got, "written first") {

@@ -39,7 +39,7 @@ func (h *handler) prompt(ctx context.Context) (Answer, error) {
 		return Answer{}, err
 	}
 	choice, err := p.Selector.Select(ctx, scanned, recall.Request{
-		Prompt: h.in.Prompt, Tools: window.Tools, Surfaced: window.Surfaced, Limit: inject.MaxTurnMemories, Now: h.now,
+		Prompt: ends(h.in.Prompt), Tools: window.Tools, Surfaced: window.Surfaced, Limit: inject.MaxTurnMemories, Now: h.now,
 	})
 	if err != nil {
 		return Answer{}, err
@@ -111,6 +111,17 @@ func (h *handler) conversation() (w transcript.Window, since time.Time, err erro
 	return w, lastPrompt(f, size), nil
 }
 
+// maxPrompt bounds what of a prompt is looked at, in bytes from either end: people paste
+// whole logs.
+const maxPrompt = 16 << 10
+
+func ends(prompt string) string {
+	if len(prompt) <= 2*maxPrompt {
+		return prompt
+	}
+	return strings.ToValidUTF8(prompt[:maxPrompt]+"\n"+prompt[len(prompt)-maxPrompt:], "")
+}
+
 // maxLookBack bounds how far back the last prompt is looked for.
 const maxLookBack = 400
 
@@ -145,7 +156,6 @@ func (h *handler) news(ctx context.Context, p Project, since time.Time) string {
 	}
 	left := max(len(changes)-maxChanges, 0)
 	var b strings.Builder
-	b.WriteString("Team memories that changed since the last prompt:\n")
 	for _, c := range changes[left:] {
 		did := "changed"
 		if c.Deleted {
@@ -153,14 +163,14 @@ func (h *handler) news(ctx context.Context, p Project, since time.Time) string {
 		}
 		fmt.Fprintf(&b, "- team/%s, %s by %s", c.Path, did, short(c.Author, 80))
 		if c.Description != "" {
-			b.WriteString(": " + short(c.Description, 160))
+			fmt.Fprintf(&b, ": %q", short(c.Description, 160))
 		}
 		b.WriteByte('\n')
 	}
 	if left > 0 {
 		fmt.Fprintf(&b, "- and %d before these\n", left)
 	}
-	return inject.Neutral(b.String())
+	return inject.Data("team memories that changed since the last prompt", b.String())
 }
 
 // join puts texts below one another.

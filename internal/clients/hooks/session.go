@@ -79,14 +79,14 @@ func (h *handler) notes(p Project) string {
 	if p.Notes == nil || h.in.TranscriptPath == "" || h.in.Source != "compact" && h.in.Source != "resume" {
 		return ""
 	}
-	text := strings.TrimSpace(inject.Neutral(p.Notes(h.in.TranscriptPath)))
+	text := strings.TrimSpace(p.Notes(h.in.TranscriptPath))
 	if text == "" {
 		return ""
 	}
 	if r := []rune(text); len(r) > maxNotes {
 		text = string(r[:maxNotes]) + "\n[cut here; 'memsync-agent notes show' prints the whole]"
 	}
-	return "Notes of this conversation so far, as data:\n" + text
+	return inject.Data("notes of this conversation so far", text)
 }
 
 // waiting tells what of the sharing needs a person: refused files, conflicts, a halt.
@@ -129,12 +129,19 @@ func indexText(ctx context.Context, s *memories.Store, scope memory.Scope, title
 		return ""
 	}
 	loaded, cut := memory.CutIndex(m.Content)
-	text := inject.Neutral(string(loaded))
-	room = max(room-utf8.RuneCountInString(title)-80, 0)
+	// Entries alone: prose of an index is for people who open it.
+	var lines strings.Builder
+	for _, l := range memory.ParseIndex(loaded).Lines {
+		if l.Entry != nil {
+			lines.WriteString(memory.FormatIndexEntry(*l.Entry))
+		}
+	}
+	text := lines.String()
+	room = max(room-utf8.RuneCountInString(inject.Data(title, ""))-80, 0)
 	if utf8.RuneCountInString(text) > room {
 		kept := string([]rune(text)[:room])
 		kept = kept[:strings.LastIndexByte(kept, '\n')+1]
-		cut += len(memory.ParseIndex(loaded).Entries()) - len(memory.ParseIndex([]byte(kept)).Entries())
+		cut += strings.Count(text, "\n") - strings.Count(kept, "\n")
 		text = kept
 	}
 	if strings.TrimSpace(text) == "" && cut == 0 {
@@ -144,7 +151,7 @@ func indexText(ctx context.Context, s *memories.Store, scope memory.Scope, title
 	if cut > 0 {
 		note = fmt.Sprintf("(%d more entries are in the file and not shown)\n", cut)
 	}
-	return title + ":\n" + text + note
+	return inject.Data(title, text+note)
 }
 
 // stop hands the turn that ended, or the whole session, over to the daemon and returns. A

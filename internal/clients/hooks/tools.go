@@ -63,7 +63,7 @@ func writings(input json.RawMessage, cwd string) (out []writing) {
 		for _, p := range parsePatch(text) {
 			from := absolute(cwd, p.from)
 			out = append(out, writing{absolute(cwd, p.to), func() ([]byte, bool) {
-				old, err := os.ReadFile(from)
+				old, err := readFile(from)
 				if err != nil && !p.fresh {
 					return nil, false
 				}
@@ -86,6 +86,19 @@ func absolute(cwd, file string) string {
 	return filepath.Clean(file)
 }
 
+// readFile reads what a tool is about to change. What is no regular file, or larger than
+// any memory, is not for us to judge: a pipe would hold the session, a device never ends.
+func readFile(name string) ([]byte, error) {
+	fi, err := os.Stat(name)
+	switch {
+	case err != nil:
+		return nil, err
+	case !fi.Mode().IsRegular() || fi.Size() > memory.MaxMemoryBytes:
+		return nil, errors.New("no file that could be a memory")
+	}
+	return os.ReadFile(name)
+}
+
 // after is what a file holds once the tool has written it.
 func (w *write) after(file string) (text []byte, ok bool) {
 	for _, whole := range []*string{w.Content, w.Contents} {
@@ -93,7 +106,7 @@ func (w *write) after(file string) (text []byte, ok bool) {
 			return []byte(*whole), true
 		}
 	}
-	old, err := os.ReadFile(file)
+	old, err := readFile(file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, false
 	}

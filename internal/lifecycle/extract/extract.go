@@ -72,7 +72,7 @@ func (e *Extractor) Run(ctx context.Context, c Conversation, dry bool) (Report, 
 	if err != nil {
 		return r, err
 	}
-	turns, err := ReadTurns(c.Transcript, cursor, e.Store.Dir(memory.ScopePrivate), e.Store.Dir(memory.ScopeTeam))
+	turns, err := ReadTurns(ctx, c.Transcript, cursor, e.Store.Dir(memory.ScopePrivate), e.Store.Dir(memory.ScopeTeam))
 	if err != nil {
 		return r, err
 	}

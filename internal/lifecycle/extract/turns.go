@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -40,23 +41,23 @@ const (
 // ReadTurns reads a transcript after the message whose uuid is cursor; "" is from the
 // beginning. A cursor that is not there was compacted away: everything counts. dirs are
 // the directories whose files are memories.
-func ReadTurns(file, cursor string, dirs ...string) (Turns, error) {
-	t, found, err := read(file, cursor, dirs)
+func ReadTurns(ctx context.Context, file, cursor string, dirs ...string) (Turns, error) {
+	t, found, err := read(ctx, file, cursor, dirs)
 	if err == nil && cursor != "" && !found {
-		t, _, err = read(file, "", dirs)
+		t, _, err = read(ctx, file, "", dirs)
 		t.Lost = true
 	}
 	return t, err
 }
 
-func read(file, cursor string, dirs []string) (t Turns, found bool, err error) {
+func read(ctx context.Context, file, cursor string, dirs []string) (t Turns, found bool, err error) {
 	f, _, err := transcript.Open(file)
 	if err != nil {
 		return Turns{}, false, fmt.Errorf("extract: %w", err)
 	}
 	defer func() { _ = f.Close() }() // only read
 	after := cursor == ""
-	for l, err := range transcript.Forward(io.Reader(f), 0) {
+	for l, err := range transcript.Until(ctx, transcript.Forward(io.Reader(f), 0)) {
 		if err != nil {
 			return Turns{}, false, err
 		}

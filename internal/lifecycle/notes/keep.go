@@ -61,7 +61,7 @@ func (k Keeper) Update(ctx context.Context, transcriptFile, cwd string, force bo
 		return r, fmt.Errorf("notes: %w", err)
 	}
 	defer func() { _ = f.Close() }() // only read
-	facts, err := ReadFacts(transcript.Forward(f, 0), cwd)
+	facts, err := ReadFacts(transcript.Until(ctx, transcript.Forward(f, 0)), cwd)
 	if err != nil {
 		return r, fmt.Errorf("notes: %w", err)
 	}

@@ -1,8 +1,10 @@
 package transcript
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 )
 
@@ -21,4 +23,19 @@ func Open(name string) (*os.File, int64, error) {
 		return nil, 0, fmt.Errorf("transcript: %w", err)
 	}
 	return f, fi.Size(), nil
+}
+
+// Until yields lines as long as ctx lasts, and then its error.
+func Until(ctx context.Context, lines iter.Seq2[Raw, error]) iter.Seq2[Raw, error] {
+	return func(yield func(Raw, error) bool) {
+		for l, err := range lines {
+			if cerr := ctx.Err(); cerr != nil {
+				yield(Raw{}, cerr)
+				return
+			}
+			if !yield(l, err) {
+				return
+			}
+		}
+	}
 }
