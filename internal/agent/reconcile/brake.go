@@ -42,7 +42,7 @@ func Missing(base Baseline, local Tree) []memory.Path {
 
 // Brake reports whether so much is missing from the disk that it looks like an
 // accident (SPEC 3.6, ruling 13.17), with the reason in words. The deletes in
-// accepted were confirmed by a person and do not count.
+// accepted, which a person confirmed or the hub asked for, are not what is asked about.
 func Brake(base Baseline, local Tree, accepted []memory.Path) (halt bool, reason string) {
 	missing := Missing(base, local)
 	ok := make(map[memory.Path]bool, len(accepted))
@@ -56,8 +56,10 @@ func Brake(base Baseline, local Tree, accepted []memory.Path) (halt bool, reason
 		}
 	}
 	switch {
-	case n > 0 && n == len(base) && n >= 2:
-		return true, fmt.Sprintf("all %d files of the team directory are gone", n)
+	case n > 0 && len(missing) == len(base) && len(base) >= 2:
+		// However many of them are explained: a directory with nothing left in it is
+		// the likeliest accident, and one that is not explained is enough to ask.
+		return true, fmt.Sprintf("all %d files of the team directory are gone", len(base))
 	case n > brakeFiles && n*brakeShare > len(base):
 		return true, fmt.Sprintf("%d of %d files of the team directory are gone", n, len(base))
 	}

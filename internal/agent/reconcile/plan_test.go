@@ -243,6 +243,7 @@ func TestBrake(t *testing.T) {
 		deleted  int
 		move     bool // the deleted ones are found in another directory
 		accepted bool
+		all      bool // the rest vanished too, and nobody accepted that
 		halt     bool
 	}{
 		{name: "nothing", files: 0, deleted: 0},
@@ -257,6 +258,8 @@ func TestBrake(t *testing.T) {
 		{name: "37 of 40 moved", files: 40, deleted: 37, move: true},
 		{name: "all moved", files: 9, deleted: 9, move: true},
 		{name: "37 of 40, accepted", files: 40, deleted: 37, accepted: true},
+		{name: "one of two accepted, and the other gone", files: 2, deleted: 1, accepted: true, all: true, halt: true},
+		{name: "38 of 40 accepted, and two gone", files: 40, deleted: 38, accepted: true, all: true, halt: true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -271,6 +274,9 @@ func TestBrake(t *testing.T) {
 				if tt.accepted {
 					accepted = append(accepted, p)
 				}
+			}
+			if tt.all {
+				local = Tree{}
 			}
 			if halt, reason := Brake(base, local, accepted); halt != tt.halt || halt != (reason != "") {
 				t.Errorf("Brake = %v, %q; want halt %v", halt, reason, tt.halt)
