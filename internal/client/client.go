@@ -181,6 +181,7 @@ func (c *Client) domain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("hub %s: %w", c.opts.Addr, ctx.Err())
 	}
+	answered := wire.Answered(err)
 	err = wire.FromError(err)
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return &memory.Error{Reason: memory.ReasonUnavailable, Message: fmt.Sprintf("hub %s: no answer in time", c.opts.Addr)}
@@ -188,6 +189,10 @@ func (c *Client) domain(ctx context.Context, err error) error {
 	var e *memory.Error
 	switch {
 	case !errors.As(err, &e):
+	case e.Reason == memory.ReasonUnavailable && answered:
+		told := *e
+		told.Message = fmt.Sprintf("hub %s: %s", c.opts.Addr, e.Message)
+		return &told
 	case e.Reason == memory.ReasonUnavailable:
 		told := *e
 		told.Message = fmt.Sprintf("hub %s cannot be reached: %s", c.opts.Addr, plainWords(e.Message, c.opts.usesTLS()))

@@ -141,6 +141,21 @@ func FromStatus(st *status.Status) error {
 	return e
 }
 
+// Answered reports whether an error of a call is a hub's answer, and not the transport's
+// own: only a hub says its reason.
+func Answered(err error) bool {
+	st, ok := status.FromError(err)
+	if !ok {
+		return false
+	}
+	for _, d := range st.Details() {
+		if info, ok := d.(*errdetails.ErrorInfo); ok && info.GetDomain() == Domain {
+			return true
+		}
+	}
+	return false
+}
+
 // maxRetryAfter bounds what a hub can make a client wait.
 const maxRetryAfter = time.Hour
 
