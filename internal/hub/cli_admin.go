@@ -344,7 +344,7 @@ type redactCmd struct {
 	projectArgs `embed:""`
 	Path        string   `arg:"" help:"Path of the memory below team/."`
 	ETag        []string `name:"etag" help:"Only the versions with these etags." placeholder:"ETAG"`
-	Reason      string   `help:"Why, for the audit log." placeholder:"TEXT"`
+	Reason      string   `required:"" cmdline:"" help:"Why, for the audit log." placeholder:"TEXT"`
 }
 
 // Run redacts the memory.

@@ -73,7 +73,8 @@ type tokenCmd struct {
 
 type tokenCreateCmd struct {
 	remote  `embed:""`
-	Team    string        `help:"Team of the token; a hub admin may leave it out for a token of the whole hub." placeholder:"TEAM"`
+	Team    string        `help:"Team of the token." placeholder:"TEAM" xor:"scope"`
+	Whole   bool          `name:"whole-hub" cmdline:"" help:"A token of every team, for the people who run the hub." xor:"scope"`
 	Project string        `help:"Project of the token; without it, the whole team." placeholder:"PROJECT"`
 	Role    string        `help:"reader, writer or admin." required:"" enum:"reader,writer,admin"`
 	Name    string        `help:"What it is for; commits carry it." required:"" placeholder:"NAME"`
@@ -85,6 +86,9 @@ type tokenCreateCmd struct {
 func (c *tokenCreateCmd) Run(e *env) error {
 	if err := checkTTL(c.TTL); err != nil {
 		return err
+	}
+	if c.Team == "" && !c.Whole {
+		return usage("give --team TEAM, or --whole-hub for a token of every team")
 	}
 	if c.Out != "" {
 		if has, err := holdsToken(c.Out); err != nil || has {
