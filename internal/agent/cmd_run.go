@@ -267,8 +267,7 @@ func (h handler) do(ctx context.Context, method string, params json.RawMessage) 
 	case methodStatus:
 		return h.d.Status(), nil
 	case methodSettle:
-		h.d.Settle(ctx)
-		return h.d.Status(), nil
+		return h.d.settled(ctx), nil
 	case methodReload:
 		return nil, h.reload()
 	case methodResume:

@@ -330,6 +330,19 @@ func (d *Daemon) Settle(ctx context.Context) {
 	wg.Wait()
 }
 
+// settled settles all links and says how everything is then. What comes in between the
+// two, such as a policy told by the hub, is waited for as well.
+func (d *Daemon) settled(ctx context.Context) Status {
+	for {
+		d.Settle(ctx)
+		s := d.Status()
+		moving := slices.ContainsFunc(s.Links, func(l LinkStatus) bool { return l.Phase == Phase(syncer.PhaseSyncing) })
+		if !moving || !pause(ctx, 5*time.Millisecond) {
+			return s
+		}
+	}
+}
+
 // Status says how everything is.
 func (d *Daemon) Status() Status {
 	s := Status{

@@ -23,7 +23,10 @@ func TestImportKilled(t *testing.T) {
 	old := newHub(t, "")
 	rnd := rand.New(rand.NewPCG(rand.Uint64(), 4))
 	l := startLoad(t, old, 8, rnd)
-	pause(t, 3*time.Second)
+	// Several batches of an import (200 commits each), however slow the machine is.
+	for len(old.history()) < 700 {
+		pause(t, 300*time.Millisecond)
+	}
 	l.end()
 	history := old.history()
 	archive := filepath.Join(tempDir(t), "hub.archive")
