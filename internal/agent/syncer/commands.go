@@ -123,9 +123,11 @@ func (s *Syncer) Resolve(ctx context.Context, idOrPath string, how Resolution, m
 	if err != nil {
 		return &stepError{step: "read the texts of the conflict at", path: x.Path, err: err}
 	}
-	done := Update{DropConflicts: []string{x.ID}}
-	if x.Reported {
-		done.PutResolved = []Resolved{{ID: x.ID, Path: x.Path, Local: x.Local}}
+	// One that is not known to be reported may be on its way to the hub, or have been
+	// accepted there just before a crash: every resolved one is looked for there.
+	done := Update{
+		DropConflicts: []string{x.ID},
+		PutResolved:   []Resolved{{ID: x.ID, Path: x.Path, Local: x.Local}},
 	}
 	var text []byte
 	switch how {

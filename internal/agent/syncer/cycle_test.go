@@ -198,6 +198,10 @@ func TestResolveOursAndTheirs(t *testing.T) {
 		if err := b.s.Resolve(t.Context(), "project_y.md", how, nil); err != nil {
 			t.Fatal(err)
 		}
+		// Its report to the hub may be on its way, unmarked as yet: it is to be taken off there.
+		if open := b.s.Status().Resolved; len(open) != 1 || open[0].Path != "project_y.md" {
+			t.Errorf("%v: to be taken off the hub: %+v", how, open)
+		}
 		w.settle(a, b)
 		want := map[syncer.Resolution]string{syncer.TakeOurs: "of b\n", syncer.TakeTheirs: "of b, later\n"}[how]
 		a.want(files{"project_y.md": want})
