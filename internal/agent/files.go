@@ -12,8 +12,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/memsvc/memsvc/internal/agent/syncstate"
 	"github.com/memsvc/memsvc/internal/client"
+	"github.com/memsvc/memsvc/internal/wholefile"
 )
 
 // stateDir is the directory where an agent keeps what it must remember:
@@ -238,24 +238,8 @@ func writeJSON(name string, v any) error {
 
 // writeFile replaces a file of ours, for this user alone, atomically and durably.
 func writeFile(name string, content []byte) error {
-	dir := filepath.Dir(name)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(dir, ".new-*") // 0600
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(f.Name()) }() // gone after the rename
-	_, err = f.Write(content)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err := errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), name); err != nil {
-		return err
-	}
-	return syncstate.SyncDir(dir)
+	return wholefile.Replace(name, content, 0o600)
 }

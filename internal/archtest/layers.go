@@ -21,7 +21,7 @@ type rule struct {
 
 // shared are the packages both programs stand on.
 var shared = []string{
-	"memory", "wire", "secretscan", "config", "telemetry", "buildinfo", "client", "lexical", "filelock",
+	"memory", "wire", "secretscan", "config", "telemetry", "buildinfo", "client", "lexical", "filelock", "wholefile",
 }
 
 // layers is the map of DESIGN: every package below internal/, with what it may
@@ -40,6 +40,7 @@ var layers = map[string]rule{
 	"telemetry":  {internal: []string{"buildinfo"}},
 	"client":     {internal: []string{"memory", "wire"}},
 	"filelock":   {},
+	"wholefile":  {},
 
 	// The hub.
 	"hub/store":          {internal: []string{"memory"}},
@@ -62,7 +63,7 @@ var layers = map[string]rule{
 	"agent/syncer/synctest": {internal: []string{"memory", "agent/syncer"}, testOnly: true},
 	"agent/workspace":       {internal: []string{"memory", "filelock", "agent/syncer"}}, // implements syncer.Local
 	"agent/watcher":         {},
-	"agent/syncstate":       {internal: []string{"memory", "filelock", "agent/syncer"}}, // implements syncer.State
+	"agent/syncstate":       {internal: []string{"memory", "filelock", "wholefile", "agent/syncer"}}, // implements syncer.State
 	"agent/control":         {internal: []string{"filelock"}},
 	"agent":                 {internal: append([]string{"agent/...", "lifecycle/...", "clients/..."}, shared...)},
 
@@ -77,13 +78,13 @@ var layers = map[string]rule{
 	"lifecycle/model/jsonhttp":  {internal: []string{"lifecycle/model"}},
 	"lifecycle/model/anthropic": {internal: []string{"lifecycle/model", "lifecycle/model/jsonhttp"}},
 	"lifecycle/model/openai":    {internal: []string{"lifecycle/model", "lifecycle/model/jsonhttp"}},
-	"lifecycle/model/budget":    {internal: []string{"filelock", "lifecycle/model"}},
+	"lifecycle/model/budget":    {internal: []string{"filelock", "wholefile", "lifecycle/model"}},
 	"lifecycle/model/command":   {internal: []string{"lifecycle/model"}},
 	"lifecycle/model/scripted":  {internal: []string{"lifecycle/model"}},
 	"lifecycle/sandbox":         {internal: []string{"memory", "lifecycle/memdir", "lifecycle/memories", "lifecycle/model"}},
 	"lifecycle/dates":           {pure: true},
-	"lifecycle/extract":         {internal: []string{"memory", "filelock", "lifecycle/dates", "lifecycle/memories", "lifecycle/memdir", "lifecycle/transcript", "lifecycle/model", "lifecycle/sandbox"}},
-	"lifecycle/notes":           {internal: []string{"filelock", "lifecycle/extract", "lifecycle/transcript", "lifecycle/model"}},
+	"lifecycle/extract":         {internal: []string{"memory", "filelock", "wholefile", "lifecycle/dates", "lifecycle/memories", "lifecycle/memdir", "lifecycle/transcript", "lifecycle/model", "lifecycle/sandbox"}},
+	"lifecycle/notes":           {internal: []string{"filelock", "wholefile", "lifecycle/extract", "lifecycle/transcript", "lifecycle/model"}},
 	"lifecycle/dream":           {internal: []string{"memory", "lifecycle/memdir", "lifecycle/transcript", "lifecycle/model", "lifecycle/sandbox"}},
 	"lifecycle/instructions":    {},
 	"lifecycle/skills":          {},
@@ -91,7 +92,7 @@ var layers = map[string]rule{
 	// The faces towards coding agents.
 	"clients/hooks":    {internal: []string{"memory", "lifecycle/...", "agent/control"}},
 	"clients/mcp":      {internal: []string{"memory", "lifecycle/...", "agent/control"}},
-	"clients/install":  {internal: []string{"clients/hooks"}},
+	"clients/install":  {internal: []string{"wholefile", "clients/hooks"}},
 	"clients/livetest": {testOnly: true}, // real clients
 
 	// Tests. The programs must never depend on them.

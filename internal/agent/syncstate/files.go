@@ -1,12 +1,11 @@
 package syncstate
 
 import (
-	"errors"
 	"io"
 	"io/fs"
 	"os"
-	"runtime"
-	"syscall"
+
+	"github.com/memsvc/memsvc/internal/wholefile"
 )
 
 // disk is every operation of this package on files, so that tests can fail each.
@@ -60,24 +59,7 @@ func (osDisk) Rename(from, to string) error              { return os.Rename(from
 func (osDisk) Remove(path string) error                  { return os.Remove(path) }
 func (osDisk) ReadDir(dir string) ([]fs.DirEntry, error) { return os.ReadDir(dir) }
 
-func (osDisk) SyncDir(dir string) error { return SyncDir(dir) }
-
-// SyncDir makes the names in a directory durable, as far as its file system can.
-func SyncDir(dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil // directories cannot be fsynced there
-	}
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	err = f.Sync()
-	if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOTSUP) {
-		return nil // some file systems know no such thing; nothing more can be done
-	}
-	return err
-}
+func (osDisk) SyncDir(dir string) error { return wholefile.SyncDir(dir) }
 
 type osFile struct{ *os.File }
 

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/memsvc/memsvc/internal/lifecycle/memdir"
 	"github.com/memsvc/memsvc/internal/memory"
 )
 
@@ -217,23 +218,12 @@ func (h *handler) afterTool(ctx context.Context) (Answer, error) {
 
 // within returns the path of file below dir, by names and by where links lead.
 func within(dir, file string) (rel string, ok bool) {
-	for _, d := range []string{dir, real(dir)} {
-		for _, f := range []string{file, filepath.Join(real(filepath.Dir(file)), filepath.Base(file))} {
+	for _, d := range []string{dir, memdir.RealPath(dir)} {
+		for _, f := range []string{file, filepath.Join(memdir.RealPath(filepath.Dir(file)), filepath.Base(file))} {
 			if r, err := filepath.Rel(d, f); err == nil && filepath.IsLocal(r) && r != "." {
 				return r, true
 			}
 		}
 	}
 	return "", false
-}
-
-// real resolves links as far as the path exists.
-func real(path string) string {
-	if r, err := filepath.EvalSymlinks(path); err == nil {
-		return r
-	}
-	if parent := filepath.Dir(path); parent != path {
-		return filepath.Join(real(parent), filepath.Base(path))
-	}
-	return path
 }

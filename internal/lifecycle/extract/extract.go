@@ -15,6 +15,7 @@ import (
 	"github.com/memsvc/memsvc/internal/lifecycle/memories"
 	"github.com/memsvc/memsvc/internal/lifecycle/model"
 	"github.com/memsvc/memsvc/internal/memory"
+	"github.com/memsvc/memsvc/internal/wholefile"
 )
 
 // Extractor makes memories of the conversations of one project.
@@ -234,23 +235,7 @@ func (e *Extractor) cursor(c Conversation) (string, error) {
 // advance keeps the cursor. A kill before it is done repeats the extraction, which finds
 // its own memories there.
 func (e *Extractor) advance(c Conversation, uuid string) error {
-	file := e.cursorFile(c)
-	tmp, err := os.CreateTemp(e.Dir, ".cursor-*")
-	if err != nil {
-		return fmt.Errorf("extract: %w", err)
-	}
-	_, err = tmp.WriteString(uuid + "\n")
-	if err == nil {
-		err = tmp.Sync()
-	}
-	if cerr := tmp.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = os.Rename(tmp.Name(), file)
-	}
-	if err != nil {
-		_ = os.Remove(tmp.Name())
+	if err := wholefile.Replace(e.cursorFile(c), []byte(uuid+"\n"), 0o600); err != nil {
 		return fmt.Errorf("extract: keep the cursor: %w", err)
 	}
 	return nil

@@ -59,10 +59,10 @@ func (r *Resolver) Resolve(cwd, seen string) (Place, error) {
 	if !filepath.IsAbs(cwd) {
 		return Place{}, fmt.Errorf("memory directory of %q: not an absolute path", cwd)
 	}
-	cwd = realPath(cwd)
+	cwd = RealPath(cwd)
 	root, tree := cwd, ""
 	if repo, ok := FindRepo(cwd); ok {
-		root, tree = realPath(repo.Root), repo.WorkTree
+		root, tree = RealPath(repo.Root), repo.WorkTree
 	}
 	var notes []string
 	if v := r.Getenv(envOverride); v != "" {
@@ -186,14 +186,14 @@ func DirOf(seen string) (string, bool) {
 	return "", false
 }
 
-// realPath resolves links as far as dir exists.
-func realPath(dir string) string {
+// RealPath resolves links as far as dir exists.
+func RealPath(dir string) string {
 	dir = filepath.Clean(dir)
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		return real
 	}
 	if parent := filepath.Dir(dir); parent != dir {
-		return filepath.Join(realPath(parent), filepath.Base(dir))
+		return filepath.Join(RealPath(parent), filepath.Base(dir))
 	}
 	return dir
 }

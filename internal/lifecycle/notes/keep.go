@@ -13,6 +13,7 @@ import (
 	"github.com/memsvc/memsvc/internal/filelock"
 	"github.com/memsvc/memsvc/internal/lifecycle/model"
 	"github.com/memsvc/memsvc/internal/lifecycle/transcript"
+	"github.com/memsvc/memsvc/internal/wholefile"
 )
 
 // When notes are written (SPEC 8), in tokens of the conversation.
@@ -230,22 +231,7 @@ func (f *Facts) script() string {
 
 // replace writes a file for its owner only: whole or not at all.
 func replace(file string, text []byte) error {
-	tmp, err := os.CreateTemp(filepath.Dir(file), ".notes-*") // 0600
-	if err != nil {
-		return fmt.Errorf("notes: %w", err)
-	}
-	_, err = tmp.Write(text)
-	if err == nil {
-		err = tmp.Sync()
-	}
-	if cerr := tmp.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = os.Rename(tmp.Name(), file)
-	}
-	if err != nil {
-		_ = os.Remove(tmp.Name())
+	if err := wholefile.Replace(file, text, 0o600); err != nil {
 		return fmt.Errorf("notes: %w", err)
 	}
 	return nil

@@ -15,6 +15,7 @@ import (
 
 	"github.com/memsvc/memsvc/internal/filelock"
 	"github.com/memsvc/memsvc/internal/lifecycle/model"
+	"github.com/memsvc/memsvc/internal/wholefile"
 )
 
 // Counter is the file of the count. It is made at first use.
@@ -109,19 +110,7 @@ func (c Counter) store(n Count) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(c.File), ".tokens-*") // 0600
-	if err != nil {
-		return fmt.Errorf("count of tokens: %w", err)
-	}
-	defer func() { _ = os.Remove(f.Name()) }() // gone after the rename
-	_, err = f.Write(append(b, '\n'))
-	if err == nil {
-		err = f.Sync()
-	}
-	if err := errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("count of tokens: %w", err)
-	}
-	if err := os.Rename(f.Name(), c.File); err != nil {
+	if err := wholefile.Replace(c.File, append(b, '\n'), 0o600); err != nil {
 		return fmt.Errorf("count of tokens: %w", err)
 	}
 	return nil
