@@ -85,7 +85,7 @@ var layers = map[string]rule{
 	"lifecycle/dates":           {pure: true},
 	"lifecycle/extract":         {internal: []string{"memory", "filelock", "wholefile", "lifecycle/dates", "lifecycle/memories", "lifecycle/memdir", "lifecycle/transcript", "lifecycle/model", "lifecycle/sandbox"}},
 	"lifecycle/notes":           {internal: []string{"filelock", "wholefile", "lifecycle/extract", "lifecycle/transcript", "lifecycle/model"}},
-	"lifecycle/dream":           {internal: []string{"memory", "lifecycle/memdir", "lifecycle/transcript", "lifecycle/model", "lifecycle/sandbox"}},
+	"lifecycle/dream":           {internal: []string{"memory", "lexical", "filelock", "wholefile", "lifecycle/dates", "lifecycle/memories", "lifecycle/memdir", "lifecycle/transcript", "lifecycle/verify", "lifecycle/notes", "lifecycle/extract", "lifecycle/model", "lifecycle/sandbox"}},
 	"lifecycle/instructions":    {},
 	"lifecycle/skills":          {},
 
