@@ -1,22 +1,20 @@
 package memory
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"regexp"
-	"strings"
 )
 
-// checkType applies ruling 13.9. Where a file names several types, one user among
-// them is enough to keep it private, however it is spelled: see headUserType.
+// checkType applies ruling 13.9. Where a file names several types, one private one
+// among them is enough to keep it here, however it is spelled: see headUserType.
 func (c *checker) checkType() {
 	fm, _, err := ParseFrontmatter(c.content)
 	var broken *Error
 	if errors.As(err, &broken) {
 		line := readsLikeUserType(c.content, fm)
 		if line == 0 {
-			line = headUserType(c.content, fm)
+			line = headUserType(c.content, fm, true)
 		}
 		if line > 0 {
 			c.refuseUser(line)
@@ -31,16 +29,17 @@ func (c *checker) checkType() {
 		return
 	}
 	for _, key := range [...]string{"type", "metadata.type"} {
-		if f, ok := fm.Field(key); ok && isUserType(f.Value) {
+		if f, ok := fm.Field(key); ok && isPrivateType(f.Value) {
 			c.refuseUser(f.Line)
 			return
 		}
 	}
-	if isUserType(fm.Type) { // in a flow mapping, which has no field of its own
+	if isPrivateType(fm.Type) { // in a flow mapping, which has no field of its own
 		c.refuseUser(1)
 		return
 	}
-	if line := headUserType(c.content, fm); line > 0 {
+	_, known := ParseType(fm.Type)
+	if line := headUserType(c.content, fm, !known); line > 0 {
 		c.refuseUser(line)
 		return
 	}
@@ -55,11 +54,7 @@ func (c *checker) checkType() {
 }
 
 func (c *checker) refuseUser(line int) {
-	c.refuse(line, RuleTypeUser, "a memory of type user is about a person and never shared; move it out of team/")
-}
-
-func isUserType(s string) bool {
-	return s != "" && strings.TrimSpace(foldHead([]byte(s))) == string(TypeUser)
+	c.refuse(line, RuleTypeUser, "a memory of type user, or said to be personal or private, is about a person and never shared; move it out of team/ or give it another type")
 }
 
 func typeLine(fm Frontmatter) int {
@@ -71,9 +66,9 @@ func typeLine(fm Frontmatter) int {
 	return 1
 }
 
-// userTypeLine matches `type: user` in every way of writing it, also as a part of a
-// longer line, since what surrounds it could not be parsed.
-var userTypeLine = regexp.MustCompile(`(?i)(^|[\s{,"'])type["']?\s*:\s*(!!?\w+\s+)?["']?user(["'\s,}#]|$)`)
+// userTypeLine matches `type: user`, or another private word, in every way of writing
+// it, also as a part of a longer line, since what surrounds it could not be parsed.
+var userTypeLine = regexp.MustCompile(`(?i)(^|[\s{,"'])type["']?\s*:\s*(!!?\w+\s+)?["']?(users?|personal|private)(["'\s,}#]|$)`)
 
 // maxUnclosedLines is how far down a type is looked for when no closing fence says
 // where the frontmatter ends.
@@ -89,7 +84,7 @@ func readsLikeUserType(content []byte, fm Frontmatter) int {
 	for at, line := 0, 1; at < len(head) && (fm.Present || line <= maxUnclosedLines); line++ {
 		text, n := cutLine(head[at:])
 		at += n
-		if bytes.Contains(bytes.ToLower(text), []byte("user")) && userTypeLine.Match(text) {
+		if mayBePrivate(text) && userTypeLine.MatchString(foldHead(text)) {
 			return line
 		}
 	}

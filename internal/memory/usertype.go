@@ -5,14 +5,13 @@ import (
 	"slices"
 	"strings"
 	"unicode"
-
-	"golang.org/x/text/unicode/norm"
 )
 
 // This file reads the head of a memory more loosely than ParseFrontmatter does: a
 // person who writes `Type: [user]`, or a fence that no parser takes for one, means a
 // private memory all the same. Only the privacy rule reads it; types are never taken
-// from it.
+// from it. What counts as a private word, however it is spelled, is in
+// privateword.go.
 
 const (
 	// minUnclosedHead is how many lines below an opening fence without a closing one
@@ -32,61 +31,89 @@ type headLine struct {
 	at     int    // offset in the content
 }
 
-// headUserType returns the line of the head that gives the memory the type user in
-// any spelling; 0 when there is none.
-func headUserType(content []byte, fm Frontmatter) int {
-	if fm.Present && fm.YAMLEnd > fm.YAMLStart && !mayHoldUser(content[:fm.YAMLEnd]) {
-		return 0 // as nearly every memory
+// headUserType returns the line of the head that makes the memory a private one in
+// any spelling; 0 when there is none. With kind, a field "kind" counts as the type:
+// the memory names none of the four.
+func headUserType(content []byte, fm Frontmatter, kind bool) int {
+	end := fm.BodyStart
+	if !fm.Present || fm.YAMLEnd == fm.YAMLStart || mayBePrivate(content[:fm.YAMLEnd]) {
+		var lines []headLine
+		if lines, end = looseHead(content); len(lines) > 0 {
+			if at := (head{lines, privateAnchors(lines), kind}).privateLine(); at >= 0 {
+				return lineAt(content, at)
+			}
+		}
 	}
-	lines := looseHead(content)
-	anchors := userAnchors(lines)
-	for i := 0; i < len(lines); i++ {
-		if lineNamesUser(lines, anchors, i) {
-			return lineAt(content, lines[i].at)
+	for {
+		lines, next := secondHead(content, end)
+		if next == 0 {
+			return 0
+		}
+		if at := (head{lines, privateAnchors(lines), kind}).privateLine(); at >= 0 {
+			return lineAt(content, at)
+		}
+		end = next
+	}
+}
+
+// head is what is read of one block at the top of a memory.
+type head struct {
+	lines   []headLine
+	anchors map[string]bool // those that stand for a private word
+	kind    bool            // "kind" counts as the type
+}
+
+// privateLine returns where the line begins that gives a private type, -1 when there
+// is none.
+func (h head) privateLine() int {
+	for i := 0; i < len(h.lines); i++ {
+		if h.namesPrivate(i) {
+			return h.lines[i].at
 		}
 		// What a block scalar says is text.
-		if _, value, ok := cutPair(lines[i].text); ok && isBlockScalar(value) {
-			for under := lines[i].indent; i+1 < len(lines) && (lines[i+1].text == "" || lines[i+1].indent > under); {
+		if _, value, ok := cutPair(h.lines[i].text); ok && isBlockScalar(value) {
+			for under := h.lines[i].indent; i+1 < len(h.lines) && (h.lines[i+1].text == "" || h.lines[i+1].indent > under); {
 				i++
 			}
 		}
 	}
-	return 0
+	return -1
 }
 
-// mayHoldUser reports whether "user" stands in head once it is folded.
-func mayHoldUser(head []byte) bool {
-	ascii := true
-	for i, c := range head {
-		if c >= 0x80 {
-			ascii = false
-		} else if c|0x20 == 'u' && i+4 <= len(head) && bytes.EqualFold(head[i:i+4], []byte(TypeUser)) {
-			return true
-		}
+// secondHead reads a further block between fences that stands right behind the one
+// that ends at an offset: a person who pastes a memory below a head leaves two. It
+// returns the offset behind the block; 0 when there is none, or anything in it is no
+// field, since then it is text between two rules.
+func secondHead(content []byte, at int) (lines []headLine, end int) {
+	if at == 0 || at >= len(content) {
+		return nil, 0
 	}
-	return !ascii && strings.Contains(foldHead(head), string(TypeUser))
-}
-
-// foldHead returns b in compatibility form and lower case, without the characters
-// that nobody sees.
-func foldHead(b []byte) string {
-	ascii := true
-	for _, c := range b {
-		if c >= 0x80 {
-			ascii = false
-			break
-		}
+	at += skipBeforeHead(content[at:])
+	if at >= len(content) {
+		return nil, 0
 	}
-	if ascii {
-		return strings.ToLower(string(b))
+	raw, next := nextHeadLine(content, at)
+	if len(raw) > maxFenceBytes {
+		return nil, 0
 	}
-	return strings.Map(func(r rune) rune {
-		switch {
-		case unicode.Is(unicode.Cf, r), unicode.Is(unicode.Variation_Selector, r), r == '\u034f', r == '\u115f', r == '\u1160', r == '\u3164':
-			return -1
+	first := foldLine(raw, at)
+	fence := openingFence(first.text)
+	if fence == 0 || strings.Trim(first.text, string(rune(fence))) != "" {
+		return nil, 0
+	}
+	limit := next + MaxFrontmatterBytes
+	for at = next; at < len(content) && at < limit; at = next {
+		raw, next = nextHeadLine(content, at)
+		line := foldLine(raw, at)
+		if len(raw) <= maxFenceBytes && closesHead(line, fence, false) {
+			return lines, next
 		}
-		return unicode.ToLower(r)
-	}, norm.NFKC.String(string(b)))
+		if line.text != "" && !looksLikeField(line) {
+			return nil, 0
+		}
+		lines = append(lines, line)
+	}
+	return nil, 0
 }
 
 // nextHeadLine returns the line of content at an offset and where the next one
@@ -110,8 +137,9 @@ func foldLine(raw []byte, at int) headLine {
 }
 
 // looseHead returns the lines of the head of content: those between the fences, or
-// those at the top that look like fields.
-func looseHead(content []byte) []headLine {
+// those at the top that look like fields. end is the offset behind it; 0 when there is
+// none, or its closing fence is missing.
+func looseHead(content []byte) (lines []headLine, end int) {
 	at := skipBeforeHead(content)
 	raw, next := nextHeadLine(content, at)
 	first := foldLine(raw, at)
@@ -119,7 +147,6 @@ func looseHead(content []byte) []headLine {
 	if len(raw) <= maxFenceBytes || bytes.HasPrefix(raw, []byte("--- ")) {
 		fence = openingFence(first.text)
 	}
-	var lines []headLine
 	if fence == 0 {
 		for at < len(content) {
 			raw, next := nextHeadLine(content, at)
@@ -130,7 +157,10 @@ func looseHead(content []byte) []headLine {
 			lines = append(lines, line)
 			at = next
 		}
-		return lines
+		if len(lines) == 0 {
+			at = 0
+		}
+		return lines, at
 	}
 	exact := first.text == "---" && first.indent == 0
 	if rest := strings.TrimLeft(first.text, "-+"); rest != "" { // "--- {type: user}"
@@ -155,7 +185,10 @@ func looseHead(content []byte) []headLine {
 		}
 		at = next
 	}
-	return lines
+	if !closed {
+		at = 0
+	}
+	return lines, at
 }
 
 // skipBeforeHead returns where the head begins: after byte order marks, blank lines,
@@ -250,32 +283,39 @@ func cutPair(text string) (key, value string, ok bool) {
 }
 
 // isTypeKey reports whether a key is the type, alone or as the last part of a path.
-func isTypeKey(key string) bool {
-	return strings.TrimSpace(key[strings.LastIndexByte(key, '.')+1:]) == "type"
+func (h head) isTypeKey(key string) bool {
+	switch strings.TrimSpace(key[strings.LastIndexByte(key, '.')+1:]) {
+	case "type", "types", "memory_type", "memory-type", "memory type", "memorytype":
+		return true
+	case "kind", "memory_kind", "memory-kind", "memorykind":
+		return h.kind
+	}
+	return false
 }
 
 func isBlockScalar(value string) bool {
 	return value != "" && (value[0] == '|' || value[0] == '>') && strings.Trim(value[1:], "+-0123456789") == ""
 }
 
-// lineNamesUser reports whether a type is given in line i, and holds user.
-func lineNamesUser(lines []headLine, anchors map[string]bool, i int) bool {
+// namesPrivate reports whether a type is given in line i, and holds a private word.
+func (h head) namesPrivate(i int) bool {
+	lines := h.lines
 	text := lines[i].text
 	key, value, ok := cutPair(text)
 	if !ok {
-		if k, found := strings.CutPrefix(text, "? "); found && isTypeKey(strings.Trim(k, " \"'")) && i+1 < len(lines) {
+		if k, found := strings.CutPrefix(text, "? "); found && h.isTypeKey(strings.Trim(k, " \"'")) && i+1 < len(lines) {
 			v, _ := strings.CutPrefix(lines[i+1].text, ":")
-			return holdsUser(anchors, strings.TrimSpace(v))
+			return holdsPrivate(h.anchors, strings.TrimSpace(v))
 		}
-		return strings.HasPrefix(text, "{") && flowNamesUser(anchors, text[1:])
+		return strings.HasPrefix(text, "{") && h.flowNamesPrivate(text[1:])
 	}
-	if text[0] == '{' && flowNamesUser(anchors, text[1:]) {
+	if text[0] == '{' && h.flowNamesPrivate(text[1:]) {
 		return true
 	}
-	if !isTypeKey(key) {
-		return strings.HasPrefix(value, "{") && flowNamesUser(anchors, value[1:])
+	if !h.isTypeKey(key) {
+		return strings.HasPrefix(value, "{") && h.flowNamesPrivate(value[1:])
 	}
-	if holdsUser(anchors, value) {
+	if holdsPrivate(h.anchors, value) {
 		return true
 	}
 	if value != "" && !isBlockScalar(value) && strings.IndexByte("[{&!#", value[0]) < 0 {
@@ -290,7 +330,7 @@ func lineNamesUser(lines []headLine, anchors map[string]bool, i int) bool {
 		if !flow && next.indent <= lines[i].indent && next.text[0] != '-' {
 			return false
 		}
-		if holdsUser(anchors, strings.TrimLeft(next.text, "- ")) {
+		if holdsPrivate(h.anchors, strings.TrimLeft(next.text, "- ")) {
 			return true
 		}
 		if flow && strings.ContainsAny(next.text, "]}") {
@@ -300,19 +340,19 @@ func lineNamesUser(lines []headLine, anchors map[string]bool, i int) bool {
 	return false
 }
 
-// flowNamesUser looks for a type in the rest of a flow mapping.
-func flowNamesUser(anchors map[string]bool, rest string) bool {
+// flowNamesPrivate looks for a type in the rest of a flow mapping.
+func (h head) flowNamesPrivate(rest string) bool {
 	for part := range strings.FieldsFuncSeq(rest, func(r rune) bool { return r == ',' || r == '{' || r == '}' }) {
-		if key, value, ok := cutPair(strings.TrimSpace(part)); ok && isTypeKey(key) && holdsUser(anchors, value) {
+		if key, value, ok := cutPair(strings.TrimSpace(part)); ok && h.isTypeKey(key) && holdsPrivate(h.anchors, value) {
 			return true
 		}
 	}
 	return false
 }
 
-// holdsUser reports whether a value is user, or a list or mapping with it. An alias
-// stands for what its anchor names.
-func holdsUser(anchors map[string]bool, value string) bool {
+// holdsPrivate reports whether a value is a private word, or a list or mapping with
+// one. An alias stands for what its anchor names.
+func holdsPrivate(anchors map[string]bool, value string) bool {
 	if at := strings.Index(value, " #"); at >= 0 {
 		value = value[:at]
 	}
@@ -326,7 +366,7 @@ func holdsUser(anchors map[string]bool, value string) bool {
 			}
 			item = strings.TrimSpace(rest)
 		}
-		if item = strings.Trim(item, " \t\"'`*_,-"); item == string(TypeUser) {
+		if item = strings.Trim(item, " \t\"'`*_,-"); isPrivateWord(item) {
 			return true
 		}
 	}
@@ -334,12 +374,12 @@ func holdsUser(anchors map[string]bool, value string) bool {
 	return alias && anchors[name]
 }
 
-// userAnchors returns the names of the anchors that stand for user.
-func userAnchors(lines []headLine) map[string]bool {
+// privateAnchors returns the names of the anchors that stand for a private word.
+func privateAnchors(lines []headLine) map[string]bool {
 	var anchors map[string]bool
 	for _, l := range lines {
 		_, rest, found := strings.Cut(l.text, "&")
-		if name, value, _ := strings.Cut(rest, " "); found && holdsUser(nil, value) {
+		if name, value, _ := strings.Cut(rest, " "); found && holdsPrivate(nil, value) {
 			if anchors == nil {
 				anchors = map[string]bool{}
 			}
@@ -347,10 +387,4 @@ func userAnchors(lines []headLine) map[string]bool {
 		}
 	}
 	return anchors
-}
-
-// nameIsUser reports a file name that says user: "user_…" in any case, or "user.md".
-func nameIsUser(path Path) bool {
-	base := foldHead([]byte(path.Base()))
-	return strings.HasPrefix(base, string(TypeUser)+"_") || base == string(TypeUser)+".md"
 }

@@ -58,6 +58,43 @@ func TestUserTypeInAnySpelling(t *testing.T) {
 		"no fence, second":       "name: n\nType: User\n\nBody\n",
 		"only a closing fence":   "name: n\ntype: user\n---\nBody\n",
 		"mapping at the fence":   "--- {type: user}\n---\nBody\n",
+
+		"plural":                 fenced("type: users"),
+		"plural, capital, blank": fenced("type: Users "),
+		"plural key":             fenced("types: [user]"),
+		"personal":               fenced("type: personal"),
+		"private":                fenced("metadata:\n  type: Private"),
+		"personal, no fence":     "type: personal\n\nBody\n",
+		"private, broken head":   "---\nd: a: b\ntype: private\n---\nBody\n",
+		"Cyrillic, broken head":  "---\nd: a: b\ntype: us\u0435r\n---\nBody\n",
+		"longer key":             fenced("memory_type: user"),
+		"longer key, camel":      fenced("memoryType: user"),
+		"longer key, dashes":     fenced("metadata:\n  memory-type: user"),
+		"longer key beside type": fenced("type: project\nmemory_type: user"),
+		"kind, no type":          fenced("kind: user"),
+		"kind, unknown type":     fenced("type: note\nkind: user"),
+		"Cyrillic e":             fenced("type: us\u0435r"),
+		"Cyrillic throughout":    fenced("type: \u0446\u0455\u0435\u0433"),
+		"Cyrillic key":           fenced("t\u0443pe: user"),
+		"Greek upsilon":          fenced("type: \u03c5ser"),
+		"Greek capitals":         fenced("\u03a4\u03a5\u03a1\u0395: user"),
+		"Armenian":               fenced("type: \u057dser"),
+		"small capitals":         fenced("type: \u1d1c\ua731\u1d07\u0280"),
+		"accents":                fenced("type: \u00fcs\u00e9r"),
+		"accent of its own":      fenced("type: u\u0301ser"),
+		"long s":                 fenced("type: u\u017fer"),
+		"letters in circles":     fenced("type: \u24e4\u24e2\u24d4\u24e1"),
+		"personal, Cyrillic":     fenced("type: \u0440\u0435rs\u043en\u0430l"),
+
+		"second block":             "---\nname: n\ntype: project\n---\n---\ntype: user\n---\nBody\n",
+		"second block, no body":    "---\ntype: project\n---\n\n---\nname: me\ntype: user\n---\n",
+		"second block after none":  "---\nname: n\n---\n\n---\nmetadata:\n  type: user\n---\nBody\n",
+		"second block at once":     "---\nname: n\ntype: feedback\n---\n---\ntype: users\n---\nBody\n",
+		"second block, comment":    "---\ntype: feedback\n---\n<!-- pasted -->\n---\ntype: user\n---\nBody\n",
+		"second block, TOML":       "---\ntype: feedback\n---\n+++\ntype = \"user\"\n+++\nBody\n",
+		"second block, bare first": "name: n\n---\ntype: user\n---\nBody\n",
+		"third block":              "---\ntype: feedback\n---\n---\nname: n\n---\n---\ntype: user\n---\nBody\n",
+		"second, first broken":     "---\nd: a: b\n---\n---\ntype: user\n---\nBody\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, content := range []string{in, strings.ReplaceAll(in, "\n", "\r\n")} {
@@ -72,7 +109,8 @@ func TestUserTypeInAnySpelling(t *testing.T) {
 func TestUserTypeByName(t *testing.T) {
 	for path, want := range map[string]bool{
 		"User_me.md": true, "USER_x.md": true, "user.md": true, "d/User.md": true, "ｕｓｅｒ_x.md": true,
-		"user-guide.md": false, "users.md": false, "user_x/in.md": false, "superuser_a.md": false,
+		"user-me.md": true, "user-guide.md": true, "d/user_me.md": true, "d/e/User-Me.md": true, "us\u0435r_me.md": true,
+		"users.md": false, "userland.md": false, "user.guide.md": false, "user_x/in.md": false, "superuser_a.md": false,
 	} {
 		for _, content := range []string{"text\n", "---\nname: n\n---\n", "---\nd: a: b\n---\n"} {
 			if got := refusesUser(t, path, content); got != want {
@@ -90,7 +128,15 @@ func TestTalkOfUsersIsShared(t *testing.T) {
 	head := "---\nname: n\ndescription: d\ntype: feedback\n---\n"
 	for name, in := range map[string]string{
 		"code fence":          head + "```yaml\n---\ntype: user\n---\n```\n",
-		"example at once":     head + "---\ntype: user\n---\n",
+		"example after text":  head + "As in:\n---\ntype: user\n---\n",
+		"text between rules":  head + "---\nA memory of this kind stays.\ntype: user\n---\n",
+		"rule, never closed":  head + "---\ntype: user\n",
+		"second block, other": head + "---\ntype: project\nuser: me\n---\ntype: user\n",
+		"kind beside a type":  "---\ntype: feedback\nkind: user\n---\n",
+		"kind of another":     "---\nname: n\nkind: user-guide\n---\n",
+		"private network":     "---\ntype: reference\nnetwork: private\nvisibility: personal\n---\n",
+		"longer words":        "---\ntype: personalised\n---\n",
+		"Russian":             "---\nname: пользователь\ndescription: тип user не делится\ntype: feedback\n---\n",
 		"prose":               head + "\nA memory of type: user is private.\ntype: user\n",
 		"description":         "---\ndescription: what the user wants\ntype: feedback\n---\n",
 		"quoted description":  "---\ndescription: \"why type: user is never shared\"\ntype: feedback\n---\n",
