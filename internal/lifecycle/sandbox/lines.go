@@ -41,7 +41,7 @@ func lines(ctx context.Context, from io.Reader, budget *int) iter.Seq2[line, err
 			case errors.Is(err, io.EOF) || *budget < 0:
 				return
 			case err != nil:
-				yield(line{}, errors.New("it cannot be read"))
+				yield(line{}, said("it cannot be read"))
 				return
 			case ctx.Err() != nil:
 				yield(line{}, ctx.Err())

@@ -33,11 +33,12 @@ type place struct {
 func (p place) String() string { return path.Join(p.in, p.rel) }
 
 var (
-	errPlace  = errors.New("the name begins with none of memory/, project/ and transcript")
-	errHidden = errors.New("files with a hidden part in their name are not shown")
-	errNone   = errors.New("there is no such file here")
-	errKind   = errors.New("it is not a regular file")
-	errBinary = errors.New("it is not a text")
+	errPlace  = said("the name begins with none of memory/, project/ and transcript")
+	errHidden = said("files with a hidden part in their name are not shown")
+	errName   = said("no memory can have this name")
+	errNone   = said("there is no such file here")
+	errKind   = said("it is not a regular file")
+	errBinary = said("it is not a text")
 )
 
 // placeOf reads a name. Absolute ones, as transcripts have them, are understood where
@@ -90,7 +91,7 @@ func (r *run) absolute(name string) (place, error) {
 // inProject refuses hidden names: that is where keys and other tools' files are.
 func (r *run) inProject(rel string) (place, error) {
 	if r.project == nil {
-		return place{}, errors.New("there is no project to read")
+		return place{}, said("there is no project to read")
 	}
 	if !fs.ValidPath(rel) {
 		return place{}, errPlace
@@ -117,7 +118,7 @@ func (r *run) openProject(rel string) (*os.File, error) {
 
 func (r *run) openTranscript() (*os.File, error) {
 	if r.Transcript == "" {
-		return nil, errors.New("there is no transcript to read")
+		return nil, said("there is no transcript to read")
 	}
 	f, err := os.OpenFile(r.Transcript, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -139,7 +140,7 @@ func regular(f *os.File) (*os.File, error) {
 func (r *run) memoryAt(ctx context.Context, rel string) (memories.Memory, error) {
 	ref, err := memories.ParseRef(rel)
 	if err != nil {
-		return memories.Memory{}, fmt.Errorf("no memory can have this name: %w", err)
+		return memories.Memory{}, fmt.Errorf("%w: %w", errName, err)
 	}
 	m, err := r.Store.Get(ctx, ref)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -64,7 +64,7 @@ func (r *run) listDir(ctx context.Context, input []byte) (string, string, error)
 		text, err := r.manifest(ctx, p.rel)
 		return text, p.String(), err
 	case transcript:
-		return "", "", errors.New("it is a file; read or grep it")
+		return "", "", said("it is a file; read or grep it")
 	}
 	text, err := r.entries(p.rel)
 	if err != nil {
@@ -109,7 +109,7 @@ func (r *run) entries(rel string) (string, error) {
 	}
 	defer func() { _ = d.Close() }() // only read
 	if fi, err := d.Stat(); err != nil || !fi.IsDir() {
-		return "", errors.New("it is not a directory")
+		return "", said("it is not a directory")
 	}
 	var names []string
 	more := false
@@ -130,7 +130,7 @@ func (r *run) entries(rel string) (string, error) {
 			break
 		}
 		if err != nil {
-			return "", errors.New("it cannot be read")
+			return "", said("it cannot be read")
 		}
 	}
 	slices.Sort(names)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -56,14 +57,20 @@ func (r *run) offered() []model.Tool {
 	return out
 }
 
+// said is a reason in words of ours alone, which may be recorded as they are.
+type said string
+
+// Error returns the words.
+func (s said) Error() string { return string(s) }
+
 // What a model is told instead of an answer.
 var (
-	errNoTool  = errors.New("there is no such tool; use those that are listed")
-	errCut     = errors.New("your answer was cut off before its end; nothing was done, write less at a time")
-	errCalls   = fmt.Errorf("more than %d calls in one answer; the rest was not done", maxCalls)
-	errUsedUp  = errors.New("the tools have answered as much as they may; finish with what you know")
-	errInput   = errors.New("the input is not the JSON object that the tool's schema asks for")
-	errTooLong = fmt.Errorf("the input has more than %d bytes", maxInput)
+	errNoTool  = said("there is no such tool; use those that are listed")
+	errCut     = said("your answer was cut off before its end; nothing was done, write less at a time")
+	errCalls   = said(fmt.Sprintf("more than %d calls in one answer; the rest was not done", maxCalls))
+	errUsedUp  = said("the tools have answered as much as they may; finish with what you know")
+	errInput   = said("the input is not the JSON object that the tool's schema asks for")
+	errTooLong = said(fmt.Sprintf("the input has more than %d bytes", maxInput))
 )
 
 // answer runs one call and records it. cut says that the model's answer was cut off, so
@@ -71,7 +78,7 @@ var (
 func (r *run) answer(ctx context.Context, c model.ToolCall, nth int, cut bool) model.Part {
 	began := time.Now()
 	rec := Call{Round: r.res.Rounds, Tool: "unknown"}
-	text, err := "", errNoTool
+	text, err := "", error(errNoTool)
 	for _, t := range r.tools {
 		if t.Name != c.Name {
 			continue
@@ -94,13 +101,59 @@ func (r *run) answer(ctx context.Context, c model.ToolCall, nth int, cut bool) m
 	}
 	result := &model.ToolResult{ID: c.ID, Text: bounded(text, min(maxAnswer, max(r.left, 0)))}
 	if err != nil {
-		rec.Error = bounded(strings.ToValidUTF8(strings.Join(strings.Fields(err.Error()), " "), "?"), 300)
-		result.Text, result.Error = rec.Error, true
+		rec.Error = recorded(err)
+		result.Text, result.Error = bounded(strings.ToValidUTF8(strings.Join(strings.Fields(err.Error()), " "), "?"), 300), true
 	}
+	rec.Target = recordable(rec.Target)
 	rec.Bytes, rec.Took = len(result.Text), time.Since(began)
 	r.left -= rec.Bytes
 	r.res.Calls = append(r.res.Calls, rec)
 	return model.Part{Result: result}
+}
+
+// recorded is what the record says of an error: our words, or the kind of error. The
+// model hears more, but an error of others may repeat what the model put into its input.
+func recorded(err error) string {
+	var ours said
+	var refused *memories.RefusedError
+	switch {
+	case errors.As(err, &refused):
+		rules := make([]string, 0, len(refused.Violations))
+		for _, v := range refused.Violations {
+			rules = append(rules, v.Rule)
+		}
+		slices.Sort(rules)
+		return "the guard refuses it: " + strings.Join(slices.Compact(rules), ", ")
+	case errors.As(err, &ours):
+		return ours.Error()
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return "its time was over"
+	}
+	return "it cannot be done"
+}
+
+// recordable returns the name of a target as far as it may stand in a record: a memory
+// or a file whose name keeps the rules of paths, else the place alone.
+func recordable(target string) string {
+	in, rel, below := strings.Cut(target, "/")
+	switch {
+	case target == inMemory, target == inProject, target == transcript:
+		return target
+	case in == inProject && below:
+		if _, err := memory.ParsePath(rel + memory.Extension); err == nil {
+			return target
+		}
+		return inProject
+	case in == inMemory && below:
+		if _, err := memories.ParseRef(rel); err == nil {
+			return target
+		}
+		return inMemory
+	}
+	if _, err := memories.ParseRef(target); err == nil {
+		return target
+	}
+	return ""
 }
 
 // decode reads a tool's input. What is wrong with it is not repeated: it is the model's.

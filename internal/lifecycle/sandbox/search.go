@@ -24,7 +24,7 @@ const (
 	maxStars   = 4   // of ** and of {} in a glob, whose cost multiplies
 )
 
-var errPattern = errors.New("the pattern cannot be used; give a simpler one")
+var errPattern = said("the pattern cannot be used; give a simpler one")
 
 // files visits the regular files of the project below rel, hidden ones left out, and
 // reports whether it saw them all. Links are not followed.
@@ -65,7 +65,7 @@ func (r *run) glob(ctx context.Context, input []byte) (string, string, error) {
 		return "", "", err
 	}
 	if r.project == nil {
-		return "", "", errors.New("there is no project to read")
+		return "", "", said("there is no project to read")
 	}
 	pattern := strings.TrimPrefix(in.Pattern, inProject+"/")
 	if len(pattern) > maxPattern || strings.Count(pattern, "**") > maxStars || strings.Count(pattern, "{") > maxStars || !doublestar.ValidatePattern(pattern) {

@@ -22,15 +22,15 @@ const (
 )
 
 var (
-	errTeam    = errors.New("the team's memories may not be changed here")
-	errUnread  = errors.New("read the memory first; only a text that you have seen can be replaced or deleted")
-	errChanged = errors.New("somebody changed it meanwhile; read it again")
-	errIndex   = errors.New("the index is kept by itself; change the memories")
-	errEmpty   = errors.New("the new text is empty")
-	errShrinks = errors.New("this would take most of the text; nothing may be deleted here")
-	errDeletes = errors.New("no more may be deleted in this run")
-	errWrites  = fmt.Errorf("more than %d memories in one run; stop writing", maxWrites)
-	errPrivate = errors.New("a line of it stands in a personal memory; only the person may share that")
+	errTeam    = said("the team's memories may not be changed here")
+	errUnread  = said("read the memory first; only a text that you have seen can be replaced or deleted")
+	errChanged = said("somebody changed it meanwhile; read it again")
+	errIndex   = said("the index is kept by itself; change the memories")
+	errEmpty   = said("the new text is empty")
+	errShrinks = said("this would take most of the text; nothing may be deleted here")
+	errDeletes = said("no more may be deleted in this run")
+	errWrites  = said(fmt.Sprintf("more than %d memories in one run; stop writing", maxWrites))
+	errPrivate = said("a line of it stands in a personal memory; only the person may share that")
 )
 
 func (r *run) write(ctx context.Context, input []byte) (string, string, error) {
@@ -43,7 +43,7 @@ func (r *run) write(ctx context.Context, input []byte) (string, string, error) {
 	}
 	typ, ok := memory.ParseType(in.Type)
 	if !ok {
-		return "", "", fmt.Errorf("type: use one of %s", memory.TypeNames())
+		return "", "", said(fmt.Sprintf("type: use one of %s", memory.TypeNames()))
 	}
 	d := memories.Draft{Type: typ, Name: in.Name, Description: in.Description, Body: in.Body, Scope: memory.ScopePrivate}
 	if in.Team {
@@ -59,7 +59,7 @@ func (r *run) write(ctx context.Context, input []byte) (string, string, error) {
 	}
 	w, err := r.Store.Add(ctx, d)
 	if errors.Is(err, fs.ErrExist) {
-		err = errors.New("a memory of this type and name is there; read it and use edit")
+		err = said("a memory of this type and name is there; read it and use edit")
 	}
 	return r.written(w, content, err, ref)
 }
@@ -114,7 +114,7 @@ func (r *run) edit(ctx context.Context, input []byte) (string, string, error) {
 func edited(m *memories.Memory, old, with, body string) ([]byte, error) {
 	switch {
 	case body != "" && old != "":
-		return nil, errors.New("give old and new, or body, not both")
+		return nil, said("give old and new, or body, not both")
 	case body != "":
 		head := m.Content[:len(m.Content)-len(m.Body())]
 		if len(head) > 0 {
@@ -126,13 +126,13 @@ func edited(m *memories.Memory, old, with, body string) ([]byte, error) {
 		}
 		return append(bytes.Clone(head), body...), nil
 	case old == "":
-		return nil, errors.New("old: say which part is to be replaced")
+		return nil, said("old: say which part is to be replaced")
 	}
 	switch n := bytes.Count(m.Content, []byte(old)); {
 	case n == 0:
-		return nil, errors.New("old: the text does not hold it; read the memory again")
+		return nil, said("old: the text does not hold it; read the memory again")
 	case n > 1:
-		return nil, fmt.Errorf("old: the text holds it %d times; give more of what surrounds it", n)
+		return nil, said(fmt.Sprintf("old: the text holds it %d times; give more of what surrounds it", n))
 	}
 	return bytes.Replace(m.Content, []byte(old), []byte(with), 1), nil
 }
@@ -146,7 +146,7 @@ func stillMemory(was *memories.Memory, next []byte) error {
 	switch {
 	case err != nil && was.Unreadable == nil, fm.Present != was.Front.Present,
 		fm.Name == "" && was.Front.Name != "", typed && !types, len(fm.Fields) < len(was.Front.Fields):
-		return errors.New("the frontmatter must stay one, with all its fields")
+		return said("the frontmatter must stay one, with all its fields")
 	case len(bytes.TrimSpace(body)) == 0:
 		return errEmpty
 	}
@@ -206,12 +206,12 @@ func (r *run) remove(ctx context.Context, input []byte) (string, string, error) 
 func (r *run) refOf(name string) (memories.Ref, error) {
 	p, err := r.placeOf(name)
 	if err != nil || p.in != inMemory {
-		return memories.Ref{}, errors.New("memory: only memories can be changed; give file.md or team/file.md")
+		return memories.Ref{}, said("memory: only memories can be changed; give file.md or team/file.md")
 	}
 	ref, err := memories.ParseRef(p.rel)
 	switch {
 	case err != nil:
-		return memories.Ref{}, fmt.Errorf("memory: no memory can have this name: %w", err)
+		return memories.Ref{}, fmt.Errorf("memory: %w: %w", errName, err)
 	case memory.IsIndex(ref.Path):
 		return memories.Ref{}, errIndex
 	case ref.Scope == memory.ScopeTeam && r.NoTeam:
