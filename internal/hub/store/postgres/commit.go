@@ -46,7 +46,7 @@ func (s *Store) CreateProject(ctx context.Context, key memory.ProjectKey, now ti
 				return store.Exists(key.String())
 			}
 		}
-		s.notices.Wake(key)
+		s.changed(key)
 		return nil
 	})
 }

@@ -167,7 +167,7 @@ func (s *Store) PurgeProject(ctx context.Context, key memory.ProjectKey) error {
 			return err
 		}
 		t.st = nil
-		t.after = append(t.after, func() { s.notices.Wake(key) })
+		t.after = append(t.after, func() { s.changed(key) })
 		return nil
 	})
 }

@@ -16,7 +16,8 @@ import (
 // know. It costs one query each time, whatever the number of projects: an index leads
 // to the commits of transactions that the snapshot before did not see.
 type poller struct {
-	s *Store
+	s     *Store
+	hints *hints
 
 	mu      sync.Mutex // guards what follows
 	wanted  int        // how many Notify are open
@@ -26,7 +27,7 @@ type poller struct {
 	works   sync.WaitGroup
 }
 
-func newPoller(s *Store) *poller { return &poller{s: s} }
+func newPoller(s *Store, h *hints) *poller { return &poller{s: s, hints: h} }
 
 // acquire notes that somebody wants to know; release takes it back.
 func (p *poller) acquire() (release func()) {
@@ -37,6 +38,9 @@ func (p *poller) acquire() (release func()) {
 		ctx, cancel := context.WithCancel(context.Background())
 		p.running, p.cancel = true, cancel
 		p.works.Go(func() { p.run(ctx) })
+		if !p.s.opts.NoHints {
+			p.works.Go(func() { p.hints.listen(ctx) })
+		}
 	}
 	return func() {
 		p.mu.Lock()
@@ -70,6 +74,8 @@ func (p *poller) run(ctx context.Context) {
 	tick := time.NewTicker(p.s.opts.PollEvery)
 	defer tick.Stop()
 	var last since
+	var looked time.Time
+	hinted := false
 	pause := backoff{least: p.s.opts.PollEvery, most: 2 * time.Second}
 	troubled := false
 	for {
@@ -77,7 +83,16 @@ func (p *poller) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+			if !hinted && p.hints.hearing.Load() && time.Since(looked) < heardPollEvery {
+				continue
+			}
+		case <-p.hints.heard:
+			if time.Since(looked) < hintEvery {
+				hinted = true // with the next tick
+				continue
+			}
 		}
+		hinted, looked = false, time.Now()
 		if p.idle() {
 			last = 0 // to begin anew costs less than to read what nobody asked for
 			continue

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/memsvc/memsvc/internal/hub/store"
@@ -58,6 +59,9 @@ type Options struct {
 	// PollEvery is how often the other replicas' commits are looked for; 0 means
 	// DefaultPollEvery. It costs one small query each time, while anybody watches.
 	PollEvery time.Duration
+	// NoHints neither sends nor hears the hints that make replicas look before their
+	// time; without them they are as right and a little later.
+	NoHints bool
 	// Logger gets what goes wrong behind the calls; nil discards it.
 	Logger *slog.Logger
 }
@@ -73,6 +77,7 @@ type Store struct {
 	// project's lock leaves some for everybody else.
 	writers chan struct{}
 	poll    *poller
+	hints   *hints
 	// migration is what Open did to the schema.
 	migration Migration
 
@@ -101,7 +106,8 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 		opts: opts, pool: pool, log: opts.Logger, lanes: newLanes(opts.CacheEntries),
 		writers: make(chan struct{}, max(1, int(pool.Config().MaxConns)*3/4)),
 	}
-	s.poll = newPoller(s)
+	s.hints = newHints(s)
+	s.poll = newPoller(s, s.hints)
 	if err := s.begin(ctx); err != nil {
 		pool.Close()
 		return nil, err
@@ -156,6 +162,8 @@ func parse(url string) (*pgxpool.Config, error) {
 	if cfg.ConnConfig.RuntimeParams["application_name"] == "" {
 		cfg.ConnConfig.RuntimeParams["application_name"] = "memsvc"
 	}
+	// Nobody listens on these; behind a pooler they may be sent what another one asked for.
+	cfg.ConnConfig.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) {}
 	cfg.MaxConnLifetimeJitter = cfg.MaxConnLifetime / 5
 	cfg.PingTimeout = 2 * time.Second
 	return cfg, nil
@@ -194,6 +202,7 @@ func (s *Store) Close() error {
 	s.calls.Wait()
 	s.works.Wait()
 	s.poll.stop()
+	s.hints.stop()
 	s.pool.Close()
 	return nil
 }
@@ -232,6 +241,12 @@ func (s *Store) Epoch(ctx context.Context) (epoch memory.Epoch, err error) {
 }
 
 const sqlEpoch = `SELECT epoch FROM memsvc.epochs ORDER BY n DESC LIMIT 1`
+
+// changed tells the watchers of a project here and the other replicas that it has a commit.
+func (s *Store) changed(key memory.ProjectKey) {
+	s.notices.Wake(key)
+	s.hints.tell()
+}
 
 // Notify returns a channel that fires after commits; see store.Store.
 func (s *Store) Notify(keys []memory.ProjectKey) (c <-chan struct{}, stop func()) {

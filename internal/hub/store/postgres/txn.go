@@ -288,7 +288,7 @@ func (t *txn) commit(ctx context.Context) error {
 		return fmt.Errorf("%w: %w", errLost, cause(err))
 	}
 	if err == nil && len(t.writes.commits) > 0 {
-		t.s.notices.Wake(t.key)
+		t.s.changed(t.key)
 	}
 	return err
 }
