@@ -13,6 +13,7 @@ import (
 	"github.com/memsvc/memsvc/internal/agent/control"
 	"github.com/memsvc/memsvc/internal/clients/hooks"
 	"github.com/memsvc/memsvc/internal/lifecycle/extract"
+	"github.com/memsvc/memsvc/internal/lifecycle/inject"
 	"github.com/memsvc/memsvc/internal/lifecycle/memdir"
 	"github.com/memsvc/memsvc/internal/lifecycle/memories"
 	modelcommand "github.com/memsvc/memsvc/internal/lifecycle/model/command"
@@ -71,6 +72,12 @@ func isHook(args []string) bool { return len(args) > 0 && args[0] == "hook" }
 
 // hookEngine is what hooks ask of this machine.
 type hookEngine struct{ c *command }
+
+// Lookups are the daemon's.
+func (e hookEngine) Lookups() hooks.Lookups { return lookupCalls{e.c.state} }
+
+// Record lies in the state directory.
+func (e hookEngine) Record() inject.Record { return inject.Record{Dir: e.c.state.path("sessions")} }
 
 // Project finds the memories of the project that a client works on.
 func (e hookEngine) Project(_ context.Context, cwd, seen string) (hooks.Project, error) {

@@ -182,6 +182,11 @@ func (c *command) serve(d *Daemon, server *control.Server, ops net.Listener, reg
 	defer stopOps()
 	eng := newEngine(c.state, log, c.Now)
 	eng.model, eng.textOnly = c.models.open(c.state.modelCounter(c.Now)), c.models.textOnly()
+	chooser := eng.model
+	if eng.textOnly {
+		chooser = nil // a program is not started for every prompt
+	}
+	look := newLookups(chooser, c.models.timeout(), log, c.Now)
 	var wg sync.WaitGroup
 	if ops != nil {
 		wg.Go(func() {
@@ -191,7 +196,7 @@ func (c *command) serve(d *Daemon, server *control.Server, ops net.Listener, reg
 		})
 	}
 	wg.Go(func() {
-		h := handler{d: d, engine: eng, reload: func() error { return c.reload(d, flags) }}
+		h := handler{d: d, engine: eng, lookup: look, reload: func() error { return c.reload(d, flags) }}
 		if err := server.Serve(bg, h.handle); err != nil {
 			log.Error("command socket ended", "error", err)
 		}
@@ -203,6 +208,7 @@ func (c *command) serve(d *Daemon, server *control.Server, ops net.Listener, reg
 	<-c.ctx.Done()
 	log.Info("stopping")
 	health.SetNotReady("draining")
+	look.close()
 	eng.close()
 	err := d.Close()
 	stopOps()
@@ -224,6 +230,7 @@ func loopback(addr string) bool {
 type handler struct {
 	d      *Daemon
 	engine *engine
+	lookup *lookups
 	reload func() error
 }
 
@@ -237,6 +244,10 @@ const (
 	methodTexts   = "texts"   // textsParams → conflictTexts
 	methodNews    = "news"    // newsParams → []newsEntry
 	methodExtract = "extract" // extractParams; returns at once
+
+	methodLookup     = "lookup"      // lookupParams → lookupResult; waits hookModelTimeout at most
+	methodLookupLate = "lookup-late" // lookupSession → lookupResult
+	methodLookupEnd  = "lookup-end"  // lookupSession
 
 	methodTrash        = "trash"         // trashParams → []trashEntry
 	methodTrashText    = "trash-text"    // trashParams → trashText
@@ -298,6 +309,22 @@ func (h handler) do(ctx context.Context, method string, params json.RawMessage) 
 			return nil, err
 		}
 		return nil, h.engine.take(p)
+	case methodLookup:
+		var p lookupParams
+		if err := decode(&p); err != nil {
+			return nil, err
+		}
+		return h.lookup.begin(ctx, p, hookModelTimeout)
+	case methodLookupLate, methodLookupEnd:
+		var p lookupSession
+		if err := decode(&p); err != nil {
+			return nil, err
+		}
+		if method == methodLookupLate {
+			return h.lookup.late(p.Session), nil
+		}
+		h.lookup.end(p.Session)
+		return nil, nil
 	case methodNews:
 		var p newsParams
 		if err := decode(&p); err != nil {

@@ -22,6 +22,7 @@ import (
 //	links.json            the links made by `link`
 //	credentials/          tokens stored by `login`, 0600
 //	policy/               guard policies last seen, 0600 (they hold a key)
+//	sessions/             what sessions were given, for whom no transcript tells; see inject.Record
 //	links/<id>/           the state of each link
 //	links/<id>.json       which link that is
 //

@@ -21,11 +21,13 @@ const githubToken = "ghp_" + "Zk3vQ8mN1xR7tY5wB2cJ9dL4pH6sF0gA8eU1"
 type desk struct {
 	*machine
 	home, repo, memory string
+	env                []string // of the daemon, besides
+	agent              *exec.Cmd
 }
 
 // desks starts machines whose team/ lies where a client keeps the memories of a
-// repository.
-func desks(t *testing.T, h *hubtest.Hub, n int) []*desk {
+// repository. env is added to the environment of their daemons.
+func desks(t *testing.T, h *hubtest.Hub, n int, env ...string) []*desk {
 	t.Helper()
 	file := h.TokenFile(string(project.Team), string(project.Project), "writer")
 	var out []*desk
@@ -35,7 +37,7 @@ func desks(t *testing.T, h *hubtest.Hub, n int) []*desk {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d := &desk{machine: m, home: filepath.Join(base, "home"), repo: filepath.Join(base, "repo"), memory: filepath.Join(base, "home", "memory")}
+		d := &desk{machine: m, home: filepath.Join(base, "home"), repo: filepath.Join(base, "repo"), memory: filepath.Join(base, "home", "memory"), env: env}
 		m.dir = filepath.Join(d.memory, "team")
 		m.link.Dir = m.dir
 		for _, dir := range []string{m.dir, filepath.Join(d.repo, ".git")} {
@@ -53,7 +55,7 @@ func desks(t *testing.T, h *hubtest.Hub, n int) []*desk {
 // reach it by its socket.
 func (d *desk) daemon() {
 	d.t.Helper()
-	d.background(d.t, func(cmd *exec.Cmd) { cmd.Env = append(cmd.Env, "HOME="+d.home) })
+	d.agent = d.background(d.t, func(cmd *exec.Cmd) { cmd.Env = append(append(cmd.Env, "HOME="+d.home), d.env...) })
 }
 
 // run runs the agent's program in the repository.

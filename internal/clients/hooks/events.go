@@ -40,15 +40,16 @@ func table() []Event {
 		{Name: "SessionStart", clients: []string{ClaudeCode, Codex, OpenCode, Gemini}, do: (*handler).sessionStart, say: nested},
 		{Name: "UserPromptSubmit", clients: named, do: (*handler).prompt, say: nested},
 		{Name: "PreToolUse", Matcher: "Write|Edit|MultiEdit|NotebookEdit", clients: claude, do: (*handler).beforeTool, say: nested},
-		{Name: "PostToolUse", Matcher: "Write|Edit|MultiEdit|NotebookEdit", clients: claude, do: (*handler).afterTool, say: nested},
+		// After every tool: what was chosen late for a prompt comes with the next one.
+		{Name: "PostToolUse", clients: named, do: (*handler).afterTool, say: nested},
 		// Memories are made of conversations in Claude Code's form.
 		{Name: "Stop", clients: claude, do: (*handler).stop, say: nested},
 		{Name: "SessionEnd", clients: claude, do: (*handler).stop, say: nested},
 		{Name: "PreToolUse", Matcher: "apply_patch|Edit|Write", clients: []string{Codex, OpenCode}, do: (*handler).beforeTool, say: nested},
-		{Name: "PostToolUse", Matcher: "apply_patch|Edit|Write", clients: []string{Codex, OpenCode}, do: (*handler).afterTool, say: nested},
 		{Name: "BeforeAgent", clients: []string{Gemini}, do: (*handler).prompt, say: nested},
 		{Name: "BeforeTool", Matcher: "write_file|replace", clients: []string{Gemini}, do: (*handler).beforeTool, say: decided},
-		{Name: "AfterTool", Matcher: "write_file|replace", clients: []string{Gemini}, do: (*handler).afterTool, say: nested},
+		{Name: "AfterTool", clients: []string{Gemini}, do: (*handler).afterTool, say: nested},
+		{Name: "PreCompress", clients: []string{Gemini}, do: (*handler).compacted, say: nested},
 		// Cursor's prompt event takes no context.
 		{Name: "sessionStart", clients: []string{Cursor}, do: (*handler).sessionStart, say: snaked},
 		{Name: "preToolUse", Matcher: "Write|Edit|StrReplace", clients: []string{Cursor}, do: (*handler).beforeTool, say: snaked},

@@ -8,6 +8,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/memsvc/memsvc/internal/lifecycle/inject"
 	"github.com/memsvc/memsvc/internal/lifecycle/memories"
 	"github.com/memsvc/memsvc/internal/lifecycle/recall"
 )
@@ -76,6 +77,10 @@ type Engine interface {
 	// Project finds the memories for a working directory. seen is a file that the client
 	// uses, or "".
 	Project(ctx context.Context, cwd, seen string) (Project, error)
+	// Lookups returns where choices of memories go on when a hook has ended.
+	Lookups() Lookups
+	// Record returns what sessions were given.
+	Record() inject.Record
 }
 
 // errUnknownEvent is an event that nothing is done for.

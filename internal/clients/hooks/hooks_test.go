@@ -35,6 +35,18 @@ type engine struct {
 	err      error
 	panics   bool
 	slow     bool
+	lookups  *lookups // nil = no daemon
+}
+
+func (e *engine) Record() inject.Record {
+	return inject.Record{Dir: filepath.Join(filepath.Dir(e.dir), "sessions")}
+}
+
+func (e *engine) Lookups() hooks.Lookups {
+	if e.lookups == nil {
+		return nil
+	}
+	return e.lookups
 }
 
 func newEngine(t *testing.T) *engine {

@@ -1,10 +1,13 @@
 package hooks
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -20,36 +23,79 @@ import (
 const maxChanges = 5
 
 // prompt finds the memories that a prompt needs, and tells what the team changed since
-// the last one.
+// the last one. It ends the lookup of an older prompt, which is not asked any more.
 func (h *handler) prompt(ctx context.Context) (Answer, error) {
 	p, err := h.engine.Project(ctx, h.in.CWD, "")
 	if err != nil {
 		return Answer{}, err
 	}
-	window, since, err := h.conversation()
+	turn := rand.Text()
+	c, err := h.conversation(turn)
 	if err != nil {
 		return Answer{}, err
 	}
-	news := h.news(ctx, p, since)
-	if inject.Gate(h.in.Prompt, window.Injected) != "" {
+	news := h.news(ctx, p, c.since)
+	if inject.Gate(h.in.Prompt, c.used.Conversation) != "" {
+		h.endLookup(ctx)
 		return Answer{Context: news}, nil
 	}
+	req := recall.Request{Prompt: ends(h.in.Prompt), Tools: c.Tools, Surfaced: c.Surfaced, Limit: inject.MaxTurnMemories, Now: h.now}
+	chosen, err := h.choose(ctx, p, req, turn)
+	if err != nil {
+		return Answer{}, err
+	}
+	text := h.give(ctx, p, chosen, c.used, inject.MaxContextChars-utf8.RuneCountInString(news)-1, turn)
+	return Answer{Context: join(news, text)}, nil
+}
+
+// choose returns the memories for a prompt: those that the model of a daemon chose, if it
+// was fast enough, else those of the project's own selector.
+func (h *handler) choose(ctx context.Context, p Project, req recall.Request, turn string) ([]recall.Memory, error) {
+	refs, state := h.beginLookup(ctx, p, req, turn)
 	scanned, err := recall.Scan(ctx, p.Personal, p.Team)
 	if err != nil {
-		return Answer{}, err
+		return nil, err
 	}
-	choice, err := p.Selector.Select(ctx, scanned, recall.Request{
-		Prompt: ends(h.in.Prompt), Tools: window.Tools, Surfaced: window.Surfaced, Limit: inject.MaxTurnMemories, Now: h.now,
-	})
+	if state == LookupDone {
+		return pick(scanned, refs, req.Surfaced), nil
+	}
+	selector := p.Selector
+	if state != LookupNone {
+		selector = recall.Selector{} // the model is being asked, or time was lost already
+	}
+	choice, err := selector.Select(ctx, scanned, req)
 	if err != nil {
-		return Answer{}, err
+		return nil, err
 	}
+	var chosen []recall.Memory
+	for _, s := range choice.Chosen {
+		chosen = append(chosen, s.Memory)
+	}
+	return chosen, nil
+}
+
+// pick returns the memories of these names, in their order, but those that the
+// conversation has seen.
+func pick(scanned []recall.Memory, refs, surfaced []string) []recall.Memory {
+	var out []recall.Memory
+	for _, ref := range refs {
+		i := slices.IndexFunc(scanned, func(m recall.Memory) bool { return m.Ref == ref })
+		if i >= 0 && !slices.Contains(surfaced, ref) {
+			out = append(out, scanned[i])
+		}
+	}
+	return out
+}
+
+// give writes memories for a conversation, as far as the budgets go, and notes that it
+// has had them.
+func (h *handler) give(ctx context.Context, p Project, chosen []recall.Memory, used inject.Used, maxChars int, turn string) string {
 	var sources []inject.Source
 	repo := h.repository()
 	if repo != nil {
 		defer func() { _ = repo.Close() }() // only read
 	}
-	for _, m := range choice.Chosen {
+	for _, m := range chosen {
 		r, err := memories.ParseRef(m.Ref)
 		if err != nil {
 			continue // a name that cannot be a memory's; lint says so
@@ -60,8 +106,10 @@ func (h *handler) prompt(ctx context.Context) (Answer, error) {
 		}
 		sources = append(sources, inject.Source{Ref: m.Ref, File: m.File, Scope: m.Scope, Type: m.Type, Time: m.Time, Content: full.Content, Missing: missing(repo, full.Content)})
 	}
-	turn := inject.Compose(sources, window.Injected, inject.MaxContextChars-utf8.RuneCountInString(news)-1, h.now)
-	return Answer{Context: join(news, turn.Text)}, nil
+	t := inject.Compose(sources, used, maxChars, h.now)
+	// A memory is worth more than the note of it: without that it may come again.
+	_ = h.engine.Record().Add(h.session(), turn, t.Given)
+	return t.Text
 }
 
 // repository opens the working tree that the client works in; nil without one.
@@ -93,22 +141,51 @@ func missing(r *verify.Repository, content []byte) []string {
 	return out
 }
 
-// conversation reads what the conversation has had, and when its last prompt was. One
-// without a transcript has had nothing: clients write it late.
-func (h *handler) conversation() (w transcript.Window, since time.Time, err error) {
-	if h.in.TranscriptPath == "" {
-		return w, since, nil
+// conversation is what a conversation has had.
+type conversation struct {
+	transcript.Window
+	used  inject.Used
+	since time.Time // when its last prompt was; zero if that is not known
+}
+
+// conversation reads what the conversation has had, and in this turn, from its transcript
+// and from our own record. Where the transcript is of the known form, it alone says what
+// was before this turn, so that a compaction counts even if nobody told us of it. One
+// without a transcript has had nothing but what we noted: clients write it late.
+func (h *handler) conversation(turn string) (c conversation, err error) {
+	if f, size, err := transcript.Open(h.in.TranscriptPath); h.in.TranscriptPath != "" && err == nil {
+		defer func() { _ = f.Close() }() // only read
+		if c.Window, err = transcript.ReadWindow(f, size); err != nil {
+			return c, err
+		}
+		c.since = lastPrompt(f, size)
 	}
-	f, size, err := transcript.Open(h.in.TranscriptPath)
+	noted, inTurn, err := h.engine.Record().Read(h.session(), turn)
 	if err != nil {
-		return w, since, nil
+		noted, inTurn = nil, nil // a memory that comes again does little harm
 	}
-	defer func() { _ = f.Close() }() // only read
-	w, err = transcript.ReadWindow(f, size)
-	if err != nil {
-		return w, since, err
+	if c.Known {
+		noted = inTurn
 	}
-	return w, lastPrompt(f, size), nil
+	for _, g := range noted {
+		if !slices.Contains(c.Surfaced, g.Ref) {
+			c.Surfaced = append(c.Surfaced, g.Ref)
+			c.Injected += g.Bytes
+		}
+	}
+	c.used = inject.Used{Conversation: c.Injected, Memories: len(inTurn)}
+	for _, g := range inTurn {
+		c.used.Turn += g.Bytes
+	}
+	return c, nil
+}
+
+// session names the conversation; "" if the client does not.
+func (h *handler) session() string { return cmp.Or(h.in.SessionID, h.in.TranscriptPath) }
+
+// compacted is told that what the conversation was given has left its context.
+func (h *handler) compacted(context.Context) (Answer, error) {
+	return Answer{}, h.engine.Record().Forget(h.session())
 }
 
 // maxPrompt bounds what of a prompt is looked at, in bytes from either end: people paste

@@ -24,6 +24,9 @@ const maxWaiting = 2000
 
 // sessionStart gives a session the guide, what waits for a person, and both indexes.
 func (h *handler) sessionStart(ctx context.Context) (Answer, error) {
+	if h.in.Source == "compact" || h.in.Source == "clear" {
+		_, _ = h.compacted(ctx) // the guide is worth more than a memory that is not offered again
+	}
 	p, err := h.engine.Project(ctx, h.in.CWD, "")
 	if err != nil {
 		return Answer{}, err
@@ -155,9 +158,14 @@ func indexText(ctx context.Context, s *memories.Store, scope memory.Scope, title
 }
 
 // stop hands the turn that ended, or the whole session, over to the daemon and returns. A
-// sub-agent's turn is part of the main conversation's.
+// lookup dies with the turn that asked for it. A sub-agent's turn is part of the main
+// conversation's.
 func (h *handler) stop(ctx context.Context) (Answer, error) {
-	if h.in.AgentID != "" || h.in.TranscriptPath == "" {
+	if h.in.AgentID != "" {
+		return Answer{}, nil
+	}
+	h.endLookup(ctx)
+	if h.in.TranscriptPath == "" {
 		return Answer{}, nil
 	}
 	p, err := h.engine.Project(ctx, h.in.CWD, "")

@@ -199,12 +199,20 @@ func deny(file string, violations []memory.Violation) Answer {
 // nudgeWait bounds how long a tool waits for the daemon to be told.
 const nudgeWait = 100 * time.Millisecond
 
-// afterTool has the daemon look at once at what was written into the shared directory.
+// afterTool has the daemon look at once at what was written into the shared directory, and
+// brings what was chosen for the prompt after its hook had answered.
 func (h *handler) afterTool(ctx context.Context) (Answer, error) {
+	err := h.nudge(ctx)
+	late, lateErr := h.late(ctx)
+	return Answer{Context: late}, errors.Join(err, lateErr)
+}
+
+// nudge tells the daemon that something was written for it.
+func (h *handler) nudge(ctx context.Context) error {
 	for _, w := range writings(h.in.ToolInput, h.in.CWD) {
 		p, err := h.engine.Project(ctx, h.in.CWD, w.file)
 		if err != nil || p.Team == "" || p.SyncNow == nil {
-			return Answer{}, err
+			return err
 		}
 		if _, inside := within(p.Team, w.file); inside {
 			limited, cancel := context.WithTimeout(ctx, nudgeWait)
@@ -213,7 +221,7 @@ func (h *handler) afterTool(ctx context.Context) (Answer, error) {
 			break // it looks at the whole directory
 		}
 	}
-	return Answer{}, nil
+	return nil
 }
 
 // within returns the path of file below dir, by names and by where links lead.

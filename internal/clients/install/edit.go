@@ -81,7 +81,7 @@ func (d *document) pruneHooks(sh shape, wanted map[string]hooks.Event, render fu
 				}
 			}
 			keep := func(v *hujson.Value) bool {
-				if !want || !same(v, render(ev)) || sh == grouped && !same(item, group{Matcher: ev.Matcher, Hooks: nil}.head()) {
+				if !want || !same(v, render(ev)) || sh == grouped && !matches(item, ev.Matcher) {
 					return false
 				}
 				want = false // a second one is one too many
@@ -118,12 +118,12 @@ func (d *document) pruneHooks(sh shape, wanted map[string]hooks.Event, render fu
 	return nil
 }
 
-// head is what a group must have, apart from its hooks.
-func (g group) head() any {
-	if g.Matcher == "" {
-		return map[string]any{}
+// matches reports whether a group of hooks is about these tools and no others.
+func matches(item *hujson.Value, matcher string) bool {
+	if matcher == "" {
+		return child(item, "matcher") == nil
 	}
-	return map[string]any{"matcher": g.Matcher}
+	return same(item, map[string]any{"matcher": matcher})
 }
 
 // serverFile keeps our tool server in a JSON file, at a path. What a person added to it,

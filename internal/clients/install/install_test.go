@@ -197,9 +197,18 @@ func TestClaudeCodeGetsItsForm(t *testing.T) {
 		if k.Type != "command" || k.Command != h.env.Command.Exe || k.Timeout != 10 || strings.Join(k.Args, "|") != "hook|"+event+"|--state-dir|"+h.env.Command.Args[1] {
 			t.Errorf("%s: %+v", event, k)
 		}
-		if tool := strings.HasSuffix(event, "ToolUse"); tool != strings.Contains(groups[0].Matcher, "Write") {
+		// What was chosen late comes after any tool.
+		if writes := event == "PreToolUse"; writes != strings.Contains(groups[0].Matcher, "Write") {
 			t.Errorf("%s for %q", event, groups[0].Matcher)
 		}
+	}
+	// An entry for other tools, as it was once written, takes the form that it has now.
+	whole := h.read(".claude/settings.json")
+	before, after, _ := strings.Cut(whole, `"PostToolUse": [`)
+	h.write(".claude/settings.json", before+`"PostToolUse": [`+strings.Replace(after, `"hooks"`, `"matcher": "Write|Edit", "hooks"`, 1))
+	h.do("claude-code", install.User, false)
+	if text := h.read(".claude/settings.json"); strings.Contains(text, `"Write|Edit"`) || strings.Count(text, `"hook"`) != 6 {
+		t.Errorf("an entry of old:\n%s", text)
 	}
 	// Another path of the program takes the old one's place; a person's own keys stay.
 	h.write(".claude.json", strings.Replace(h.read(".claude.json"), `"args"`, `"env": {"A": "b"}, "args"`, 1))

@@ -30,15 +30,18 @@ function fire(event, input) {
 
 export const Memsvc = async ({ directory }) => {
   const starts = new Map() // session -> what it begins with
-  const start = (session) => {
-    if (!starts.has(session)) starts.set(session, fire("SessionStart", { cwd: directory, session_id: session, source: "startup" }))
+  const start = (session, source = "startup") => {
+    if (!starts.has(session)) starts.set(session, fire("SessionStart", { cwd: directory, session_id: session, source }))
     return starts.get(session)
   }
   const tool = (event, input, args) => fire(event, { cwd: directory, session_id: input.sessionID, tool_name: input.tool, tool_input: args })
   return {
     event: async ({ event }) => {
-      // The index may have changed, and is read again after a compaction.
-      if (event.type === "session.compacted") starts.delete(event.properties.sessionID)
+      // The index may have changed, and what was given before has left the context.
+      if (event.type === "session.compacted") {
+        starts.delete(event.properties.sessionID)
+        await start(event.properties.sessionID, "compact")
+      }
       if (event.type === "session.deleted") starts.delete(event.properties.info?.id)
     },
     "experimental.chat.system.transform": async (input, output) => {
@@ -63,8 +66,9 @@ export const Memsvc = async ({ directory }) => {
       const { permissionDecision, permissionDecisionReason } = await tool("PreToolUse", input, output.args)
       if (permissionDecision === "deny") throw new Error(permissionDecisionReason)
     },
-    "tool.execute.after": async (input) => {
-      if (input.args) await tool("PostToolUse", input, input.args)
+    "tool.execute.after": async (input, output) => {
+      const { additionalContext } = await tool("PostToolUse", input, input.args ?? {})
+      if (additionalContext && typeof output?.output === "string") output.output += "\n\n" + additionalContext
     },
   }
 }

@@ -68,14 +68,15 @@ func TestBudgets(t *testing.T) {
 			sources = append(sources, source(fmt.Sprintf("m%d.md", i), text))
 		}
 		injected := rapid.IntRange(0, inject.MaxConversationBytes).Draw(t, "injected")
-		turn := inject.Compose(sources, injected, 0, now)
+		used := inject.Used{Conversation: injected, Turn: rapid.IntRange(0, inject.MaxTurnBytes).Draw(t, "turn"), Memories: rapid.IntRange(0, inject.MaxTurnMemories).Draw(t, "had")}
+		turn := inject.Compose(sources, used, 0, now)
 		if !utf8.ValidString(turn.Text) {
 			t.Fatal("cut within a character")
 		}
-		if turn.Bytes > inject.MaxTurnBytes || injected+turn.Bytes > inject.MaxConversationBytes || len(turn.Refs) > inject.MaxTurnMemories || utf8.RuneCountInString(turn.Text) > inject.MaxContextChars {
-			t.Fatalf("past a budget: %d bytes, %d memories, %d characters", turn.Bytes, len(turn.Refs), utf8.RuneCountInString(turn.Text))
+		if used.Turn+turn.Bytes > inject.MaxTurnBytes || injected+turn.Bytes > inject.MaxConversationBytes || used.Memories+len(turn.Given) > inject.MaxTurnMemories || utf8.RuneCountInString(turn.Text) > inject.MaxContextChars {
+			t.Fatalf("past a budget: %d bytes, %d memories, %d characters", turn.Bytes, len(turn.Given), utf8.RuneCountInString(turn.Text))
 		}
-		if len(turn.Refs)+len(turn.Left) != len(sources) {
+		if len(turn.Given)+len(turn.Left) != len(sources) {
 			t.Fatal("a memory is neither injected nor left")
 		}
 		// As the client writes it down, and as the next turn reads it.
@@ -88,8 +89,8 @@ func TestBudgets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if w.Injected != turn.Bytes || len(w.Surfaced) != len(turn.Refs) {
-			t.Fatalf("the transcript says %d bytes of %v; injected were %d of %v", w.Injected, w.Surfaced, turn.Bytes, turn.Refs)
+		if w.Injected != turn.Bytes || len(w.Surfaced) != len(turn.Given) {
+			t.Fatalf("the transcript says %d bytes of %v; injected were %d of %v", w.Injected, w.Surfaced, turn.Bytes, turn.Given)
 		}
 	})
 }

@@ -31,6 +31,7 @@ type Line struct {
 	Branch     string // git's, "" if there is none
 	Sidechain  bool   // of a sub-agent
 	Meta       bool   // made by the client, not typed by a person
+	Message    bool   // it has a message of its own, as what is said has
 	Compaction bool   // everything before this line has left the context
 	Blocks     []Block
 }
@@ -110,7 +111,7 @@ func lenient(text []byte) (Line, bool) {
 
 func (r *raw) line() Line {
 	l := Line{
-		UUID: r.UUID, SessionID: r.SessionID, CWD: r.CWD, Branch: r.GitBranch, Sidechain: r.IsSidechain, Meta: r.IsMeta,
+		UUID: r.UUID, SessionID: r.SessionID, CWD: r.CWD, Branch: r.GitBranch, Sidechain: r.IsSidechain, Meta: r.IsMeta, Message: len(r.Message) > 0,
 	}
 	if r.ParentUUID != nil {
 		l.ParentUUID = *r.ParentUUID

@@ -90,15 +90,31 @@ func TestWindow(t *testing.T) {
 	c.WriteString(`{"type":"assistant","message":{"content":[{"type":"tool_use","na`) // being written
 	want := transcript.Window{
 		Tools: []string{"Bash", "Read"}, Failed: []string{"Grep"},
-		Surfaced: []string{"a.md", "team/deploy.md"}, Injected: 3000, Compact: true,
+		Surfaced: []string{"a.md", "team/deploy.md"}, Injected: 3000, Compact: true, Known: true,
 	}
 	if diff := cmp.Diff(want, window(t, &c)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	c.WriteByte('\n')
 	c.compact()
-	if diff := cmp.Diff(transcript.Window{Compact: true}, window(t, &c)); diff != "" {
+	if diff := cmp.Diff(transcript.Window{Compact: true, Known: true}, window(t, &c)); diff != "" {
 		t.Errorf("after a compaction (-want +got):\n%s", diff)
+	}
+}
+
+// A transcript of another client is read as well as can be, and known to be one.
+func TestFormIsKnown(t *testing.T) {
+	for text, want := range map[string]bool{
+		"": false,
+		`{"type":"file-history-snapshot"}` + "\n" + `{"type":"user","message":{"content":"hi"}}` + "\n" + `{"type":"last-prompt"}` + "\n":  true,
+		strings.Repeat(`{"timestamp":"2026-03-01T10:00:00Z","type":"response_item","payload":{"type":"message","role":"user"}}`+"\n", 200): false,
+		`{"id":"1","type":"user","content":[{"text":"hi"}]}` + "\n":                                                                        false,
+		"{\n  \"sessionId\": \"s\",\n  \"messages\": [\n    {\n      \"type\": \"user\"\n    }\n  ]\n}\n":                                  false,
+	} {
+		w, err := transcript.ReadWindow(strings.NewReader(text), int64(len(text)))
+		if err != nil || w.Known != want {
+			t.Errorf("%.60q is known: %v, %v", text, w.Known, err)
+		}
 	}
 }
 

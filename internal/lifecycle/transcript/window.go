@@ -28,10 +28,17 @@ type Window struct {
 	Surfaced []string // refs of the memories that were injected, each once
 	Injected int      // bytes that were injected, together
 	Compact  bool     // a compaction ends the window
+	// Known is that the lines have the form that is read here; what a transcript of another
+	// form says of its conversation is nothing.
+	Known bool
 }
 
 // recentTools bounds how many calls of tools count as recent.
 const recentTools = 30
+
+// maxUnknown bounds how many lines are looked at to know a transcript's form: clients write
+// some for themselves between those of a conversation.
+const maxUnknown = 100
 
 // boundary is what the line of a compaction holds; such lines are short.
 const boundary = `compact_boundary`
@@ -52,6 +59,7 @@ func ReadWindow(r io.ReaderAt, size int64) (Window, error) {
 		results = map[string]bool{} // by call: it failed
 		seen    = map[string]bool{}
 		calls   int
+		unknown int
 	)
 	for l, err := range Backward(r, size) {
 		if err != nil {
@@ -59,9 +67,14 @@ func ReadWindow(r io.ReaderAt, size int64) (Window, error) {
 		}
 		if len(l.Text) < maxBoundaryLine && bytes.Contains(l.Text, bound) {
 			if line, ok := Parse(l.Text); ok && line.Compaction && !line.Sidechain {
-				w.Compact = true
+				w.Compact, w.Known = true, true
 				break
 			}
+		}
+		if !w.Known && unknown < maxUnknown {
+			unknown++
+			line, ok := Parse(l.Text)
+			w.Known = ok && line.Message && (line.Kind == User || line.Kind == Assistant)
 		}
 		injected := bytes.Contains(l.Text, marker)
 		tools := calls < recentTools && (bytes.Contains(l.Text, use) || bytes.Contains(l.Text, result))
