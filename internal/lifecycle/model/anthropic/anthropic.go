@@ -73,18 +73,23 @@ type request struct {
 	System    []block   `json:"system,omitempty"`
 	Messages  []message `json:"messages"`
 	Tools     []tool    `json:"tools,omitempty"`
+	Stream    bool      `json:"stream"`
 }
 
 type response struct {
 	Type       string  `json:"type"`
 	Content    []block `json:"content"`
 	StopReason string  `json:"stop_reason"`
-	Usage      struct {
-		Input   int `json:"input_tokens"`
-		Created int `json:"cache_creation_input_tokens"`
-		Read    int `json:"cache_read_input_tokens"`
-		Output  int `json:"output_tokens"`
-	} `json:"usage"`
+	Usage      usage   `json:"usage"`
+
+	grown [][]byte // the blocks' texts and inputs, as far as they have come in pieces
+}
+
+type usage struct {
+	Input   int `json:"input_tokens"`
+	Created int `json:"cache_creation_input_tokens"`
+	Read    int `json:"cache_read_input_tokens"`
+	Output  int `json:"output_tokens"`
 }
 
 // Complete asks the model; see model.Model.
@@ -108,7 +113,7 @@ func (m *Model) Complete(ctx context.Context, req model.Request) (model.Response
 // with a mark for the provider's cache: tools and system, and, where tools make many
 // rounds likely, the conversation so far.
 func (m *Model) request(req model.Request) request {
-	out := request{Model: m.name, MaxTokens: req.MaxTokens, Messages: []message{}}
+	out := request{Model: m.name, MaxTokens: req.MaxTokens, Messages: []message{}, Stream: true}
 	if out.MaxTokens <= 0 {
 		out.MaxTokens = defaultMaxTokens
 	}

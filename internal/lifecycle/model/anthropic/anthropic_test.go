@@ -77,7 +77,7 @@ func TestSmallestRequest(t *testing.T) {
 	if _, err := m.Complete(t.Context(), model.Request{Messages: []model.Message{model.Say(model.RoleUser, "Hi")}}); err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]any{"model": "claude-x", "max_tokens": 4096.0, "messages": []any{map[string]any{"role": "user", "content": []any{map[string]any{"type": "text", "text": "Hi"}}}}}
+	want := map[string]any{"model": "claude-x", "max_tokens": 4096.0, "stream": true, "messages": []any{map[string]any{"role": "user", "content": []any{map[string]any{"type": "text", "text": "Hi"}}}}}
 	if diff := cmp.Diff(want, *asked); diff != "" {
 		t.Errorf("request (-want +got):\n%s", diff)
 	}

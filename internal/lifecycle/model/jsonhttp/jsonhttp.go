@@ -1,5 +1,5 @@
-// Package jsonhttp asks a model's provider over HTTP, one JSON object each way, and turns
-// what goes wrong into the errors of package model. No error holds a key, an address or
+// Package jsonhttp asks a model's provider over HTTP, one JSON object each way or the answer
+// in pieces, and turns what goes wrong into the errors of package model. No error holds a key, an address or
 // a part of what was said.
 package jsonhttp
 
@@ -50,7 +50,7 @@ func NewClient() *http.Client {
 	}
 }
 
-// Post sends question and reads answer, trying again what another try may cure as long
+// Post sends question and reads answer, which may be a Stream, trying again what another try may cure as long
 // as ctx leaves time for it.
 func (c Caller) Post(ctx context.Context, url string, header http.Header, question, answer any) error {
 	body, err := json.Marshal(question)
@@ -92,12 +92,15 @@ func (c Caller) once(ctx context.Context, url string, header http.Header, body [
 		req.Header = http.Header{}
 	}
 	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
 	resp, err := c.Client.Do(req)
 	if err != nil {
 		return c.unreachable(ctx)
 	}
 	defer func() { _ = resp.Body.Close() }() // only read
+	if pieces, ok := answer.(Stream); ok && streams(resp) {
+		return c.follow(ctx, resp.Body, pieces)
+	}
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	switch {
 	case err != nil:

@@ -69,21 +69,36 @@ type request struct {
 	Tools     []tool    `json:"tools,omitempty"`
 	MaxTokens int       `json:"max_tokens,omitempty"`
 	// MaxCompletionTokens is the newer name, which only the provider itself insists on.
-	MaxCompletionTokens int `json:"max_completion_tokens,omitempty"`
+	MaxCompletionTokens int            `json:"max_completion_tokens,omitempty"`
+	Stream              bool           `json:"stream"`
+	StreamOptions       *streamOptions `json:"stream_options,omitempty"`
+}
+
+// streamOptions ask for the count of tokens, which a stream otherwise leaves out.
+type streamOptions struct {
+	IncludeUsage bool `json:"include_usage"`
 }
 
 type response struct {
-	Choices []struct {
-		Message      message `json:"message"`
-		FinishReason string  `json:"finish_reason"`
-	} `json:"choices"`
-	Usage struct {
-		Prompt     int `json:"prompt_tokens"`
-		Completion int `json:"completion_tokens"`
-		Details    struct {
-			Cached int `json:"cached_tokens"`
-		} `json:"prompt_tokens_details"`
-	} `json:"usage"`
+	Choices []choice `json:"choices"`
+	Usage   usage    `json:"usage"`
+
+	// What has come in pieces: the text, and the arguments of the calls.
+	text []byte
+	args [][]byte
+}
+
+type choice struct {
+	Message      message `json:"message"`
+	FinishReason string  `json:"finish_reason"`
+}
+
+type usage struct {
+	Prompt     int `json:"prompt_tokens"`
+	Completion int `json:"completion_tokens"`
+	Details    struct {
+		Cached int `json:"cached_tokens"`
+	} `json:"prompt_tokens_details"`
 }
 
 // Complete asks the model; see model.Model.
@@ -104,7 +119,7 @@ func (m *Model) Complete(ctx context.Context, req model.Request) (model.Response
 }
 
 func (m *Model) request(req model.Request) request {
-	out := request{Model: m.name}
+	out := request{Model: m.name, Stream: true, StreamOptions: &streamOptions{true}}
 	limit := req.MaxTokens
 	if limit <= 0 {
 		limit = defaultMaxTokens
