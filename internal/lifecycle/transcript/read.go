@@ -20,6 +20,7 @@ const chunkBytes = 256 << 10
 type Raw struct {
 	Offset int64  // where it begins
 	Text   []byte // without its line end; valid until the next line is taken
+	Size   int64  // bytes of the line without its end, of Backward's alone
 }
 
 // Backward yields the lines of the first size bytes of r from the last to the first. A
@@ -27,7 +28,19 @@ type Raw struct {
 // half. A read that fails is yielded as an error, and ends the sequence.
 func Backward(r io.ReaderAt, size int64) iter.Seq2[Raw, error] {
 	return func(yield func(Raw, error) bool) {
-		w := backward{r: r, at: size, size: size, buf: make([]byte, 2*chunkBytes)}
+		for l, err := range backwardWithin(r, size, MaxLineBytes) {
+			if (l.Text != nil || err != nil) && !yield(l, err) {
+				return
+			}
+		}
+	}
+}
+
+// backwardWithin is Backward for lines of so many bytes at most; a longer one is yielded
+// without its text.
+func backwardWithin(r io.ReaderAt, size int64, most int) iter.Seq2[Raw, error] {
+	return func(yield func(Raw, error) bool) {
+		w := backward{r: r, at: size, size: size, end: size, most: most, buf: make([]byte, 2*chunkBytes)}
 		w.lo, w.hi = len(w.buf), len(w.buf)
 		for w.at > 0 {
 			if err := w.read(); err != nil {
@@ -38,8 +51,8 @@ func Backward(r io.ReaderAt, size int64) iter.Seq2[Raw, error] {
 				return
 			}
 		}
-		if size > 0 && !w.drop && w.hi-w.lo <= MaxLineBytes {
-			yield(Raw{Offset: 0, Text: w.buf[w.lo:w.hi]}, nil)
+		if size > 0 {
+			yield(w.line(0, w.buf[w.lo:w.hi]), nil)
 		}
 	}
 }
@@ -49,6 +62,8 @@ func Backward(r io.ReaderAt, size int64) iter.Seq2[Raw, error] {
 type backward struct {
 	r        io.ReaderAt
 	at, size int64
+	end      int64 // where the line under way ends in the file
+	most     int   // bytes of a line that is held
 	buf      []byte
 	lo, hi   int
 	fresh    int   // bytes of buf[lo:] that no one has looked through
@@ -58,7 +73,7 @@ type backward struct {
 
 // read puts the bytes before the window into it.
 func (w *backward) read() error {
-	if w.hi-w.lo > MaxLineBytes {
+	if w.hi-w.lo > w.most {
 		w.lo, w.drop = w.hi, true
 	}
 	kept := w.hi - w.lo
@@ -93,16 +108,23 @@ func (w *backward) lines(yield func(Raw, error) bool) bool {
 		w.ends = append(w.ends, i)
 	}
 	for _, end := range slices.Backward(w.ends) {
-		line := Raw{Offset: w.at + int64(end+1-w.lo), Text: w.buf[end+1 : w.hi]}
-		w.hi = end
-		whole := !w.drop && len(line.Text) <= MaxLineBytes
-		w.drop = false
+		line := w.line(w.at+int64(end+1-w.lo), w.buf[end+1:w.hi])
+		w.hi, w.end, w.drop = end, line.Offset-1, false
 		// What follows the file's last line end is no line.
-		if whole && line.Offset < w.size && !yield(line, nil) {
+		if line.Offset < w.size && !yield(line, nil) {
 			return false
 		}
 	}
 	return true
+}
+
+// line is the one under way, which begins at offset; text is what is held of it.
+func (w *backward) line(offset int64, text []byte) Raw {
+	l := Raw{Offset: offset, Size: w.end - offset}
+	if !w.drop && len(text) <= w.most {
+		l.Text = text
+	}
+	return l
 }
 
 // Forward yields the lines of r, whose first byte stands at offset of the file. A last

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -51,9 +53,20 @@ const (
 	defaultExcerpt  = 240
 )
 
+// heldBytes bounds the line that a search holds; pieceBytes the piece of a longer one, and
+// overlapBytes what two pieces have in common, so that a hit on their border is whole.
+const (
+	heldBytes    = 2 << 20
+	pieceBytes   = 1 << 20
+	overlapBytes = 16 << 10
+	frameBytes   = 4 << 10 // of either end: where a longer line says whose it is
+)
+
 // Search looks through the transcripts (*.jsonl) below the directories, the file that
 // changed last first and each from its end, and stops at the bounds. It holds one line
-// at a time. A directory that is not there has no transcripts.
+// at a time, or a piece of it: of a line over heldBytes, such as one with pictures, all
+// words must stand in one piece, and it is a hit once. A directory that is not there has
+// no transcripts.
 func Search(ctx context.Context, dirs []string, q Query) (Found, error) {
 	words := strings.Fields(strings.ToLower(q.Text))
 	if len(words) == 0 {
@@ -129,7 +142,9 @@ type search struct {
 	found       Found
 	bytes       int // of excerpts so far
 	done, total int64
-	lower       []byte // reused
+	lower       []byte // reused, as are the pieces
+	piece       []byte
+	plain       []byte
 }
 
 func (s *search) full() bool {
@@ -149,7 +164,7 @@ func (s *search) file(ctx context.Context, f file) error {
 	}
 	defer func() { _ = r.Close() }() // only read
 	told := f.size
-	for l, err := range Backward(r, f.size) {
+	for l, err := range backwardWithin(r, f.size, heldBytes) {
 		if err != nil {
 			return fmt.Errorf("%s: %w", f.name, err)
 		}
@@ -159,6 +174,16 @@ func (s *search) file(ctx context.Context, f file) error {
 		if told-l.Offset > 8<<20 {
 			told = l.Offset
 			s.progress(f.size - told)
+		}
+		if l.Text == nil {
+			if s.full() {
+				s.found.Cut = true
+				return nil
+			}
+			if err := s.long(ctx, f.name, r, l); err != nil {
+				return err
+			}
+			continue
 		}
 		if !s.mayHold(l.Text) {
 			continue
@@ -176,6 +201,112 @@ func (s *search) file(ctx context.Context, f file) error {
 		}
 	}
 	return nil
+}
+
+// long looks through a line that is not held, piece by piece, and takes its first hit.
+func (s *search) long(ctx context.Context, name string, r io.ReaderAt, l Raw) error {
+	if s.piece == nil {
+		s.piece = make([]byte, pieceBytes)
+	}
+	last := make([]byte, min(frameBytes, l.Size))
+	if _, err := r.ReadAt(last, l.Offset+l.Size-int64(len(last))); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	var line Line
+	for at := int64(0); at < l.Size; at += pieceBytes - overlapBytes {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		text := s.piece[:min(pieceBytes, l.Size-at)]
+		if _, err := r.ReadAt(text, l.Offset+at); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		if at == 0 {
+			line = frame(text, last)
+		}
+		if !s.mayHold(text) {
+			continue
+		}
+		s.plain = unescape(s.plain[:0], text)
+		n := len(s.found.Hits)
+		if s.block(name, l.Offset, &line, Block{Kind: line.Blocks[0].Kind, Text: string(s.plain)}); len(s.found.Hits) > n {
+			return nil
+		}
+	}
+	return nil
+}
+
+// frame reads what the first and the last bytes of a line tell: the fields before its
+// long ones and after them, and whether it holds a tool's result.
+func frame(first, last []byte) Line {
+	kind := Text
+	if mark := []byte(`"tool_result"`); bytes.Contains(first[:min(len(first), frameBytes)], mark) || bytes.Contains(last, mark) {
+		kind = ToolResult
+	}
+	var r raw
+	to := map[string]any{"type": &r.Type, "sessionId": &r.SessionID, "timestamp": &r.Timestamp, "isMeta": &r.IsMeta}
+	take := func(name string, value json.RawMessage) {
+		if to[name] != nil {
+			_ = json.Unmarshal(value, to[name]) // another shape says nothing
+		}
+	}
+	// What ends as an object does from one of its commas on, are its last fields.
+	for at := 0; at < len(last); {
+		i := bytes.Index(last[at:], []byte(`,"`))
+		if i < 0 {
+			break
+		}
+		at += i + 1
+		var fields map[string]json.RawMessage
+		if json.Unmarshal(append([]byte{'{'}, last[at:]...), &fields) == nil {
+			for name, value := range fields {
+				take(name, value)
+			}
+			break
+		}
+	}
+	dec := json.NewDecoder(bytes.NewReader(first))
+	_, err := dec.Token() // the opening brace
+	for err == nil && dec.More() {
+		key, kerr := dec.Token()
+		name, _ := key.(string)
+		var value json.RawMessage
+		if err = errors.Join(kerr, dec.Decode(&value)); err == nil {
+			take(name, value)
+		}
+	}
+	line := r.line()
+	line.Blocks = []Block{{Kind: kind}}
+	return line
+}
+
+// unescape appends a piece of JSON with its texts as a person reads them.
+func unescape(dst, src []byte) []byte {
+	for len(src) > 0 {
+		i := bytes.IndexByte(src, '\\')
+		if i < 0 || i+1 == len(src) {
+			return append(dst, src...)
+		}
+		dst = append(dst, src[:i]...)
+		n := 2
+		switch c := src[i+1]; c {
+		case 'n', 'r', 't', 'b', 'f':
+			dst = append(dst, ' ')
+		case 'u':
+			// Surrogates come in pairs; encoding/json knows them.
+			for n = 6; bytes.HasPrefix(src[min(i+n, len(src)):], []byte(`\u`)); n += 6 {
+			}
+			n = min(n, len(src)-i)
+			var text string
+			if json.Unmarshal(fmt.Appendf(nil, `"%s"`, src[i:i+n]), &text) == nil {
+				dst = append(dst, text...)
+			}
+		default:
+			dst = append(dst, c)
+		}
+		src = src[i+n:]
+	}
+	return dst
 }
 
 // mayHold looks at the bytes of a line before it is parsed. A text that JSON may have

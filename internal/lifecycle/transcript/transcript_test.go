@@ -331,3 +331,54 @@ func TestSearchKeepsToItsBounds(t *testing.T) {
 		t.Errorf("progress ended at %d of %d", last, total)
 	}
 }
+
+// TestSearchReadsLongLinesInPieces: a line that is not held is found all the same, once,
+// wherever in it the words stand.
+func TestSearchReadsLongLinesInPieces(t *testing.T) {
+	const piece = 1 << 20
+	line := func(kind, text string) []byte {
+		var c conversation
+		c.message("user", []object{{"type": kind, map[string]string{"text": "text", "tool_result": "content"}[kind]: text}})
+		return c.Bytes()
+	}
+	pad := func(n int) string { return strings.Repeat("hay ", n/4) }
+	for name, test := range map[string]struct {
+		text, query, role, excerpt string
+	}{
+		"at the beginning": {"a needle here " + pad(3*piece), "NEEDLE here", "user", "a needle here"},
+		"at the end":       {pad(3*piece) + "a needle here", "needle", "user", "a needle here"},
+		"on a border":      {pad(piece)[:piece-120] + strings.Repeat("needle ", 30) + pad(2*piece), "needle", "user", "needle"},
+		"escaped":          {pad(2*piece) + "say \"Größe\"\n\\ 结算规则 \u2028 <b> " + pad(piece), `"größe" 结算`, "user", `say "Größe" \ 结算规则`},
+		"a pair":           {pad(3*piece) + "\u2028🎉 party", "party", "user", "🎉 party"},
+		"too far apart":    {"needle " + pad(3*piece) + "haystack", "needle haystack", "", ""},
+		"nowhere":          {pad(3 * piece), "needle", "", ""},
+	} {
+		for _, kind := range []string{"text", "tool_result"} {
+			dir := t.TempDir()
+			content := slices.Concat(line("text", "before"), line(kind, test.text), line("text", "after"))
+			if err := os.WriteFile(filepath.Join(dir, "a.jsonl"), content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			found, err := transcript.Search(t.Context(), []string{dir}, transcript.Query{Text: test.query})
+			if err != nil {
+				t.Fatal(err)
+			}
+			role := test.role
+			if role != "" && kind == "tool_result" {
+				role = "tool"
+			}
+			switch {
+			case role == "" && len(found.Hits) > 0:
+				t.Errorf("%s, %s: found %+v", name, kind, found.Hits)
+			case role != "" && (len(found.Hits) != 1 || found.Hits[0].Role != role || !strings.Contains(found.Hits[0].Excerpt, test.excerpt)):
+				t.Errorf("%s, %s: found %+v", name, kind, found.Hits)
+			}
+			for _, q := range []string{"before", "after"} { // what is around it is still found
+				found, err := transcript.Search(t.Context(), []string{dir}, transcript.Query{Text: q})
+				if err != nil || len(found.Hits) != 1 {
+					t.Errorf("%s: %d hits for %s, %v", name, len(found.Hits), q, err)
+				}
+			}
+		}
+	}
+}
