@@ -194,6 +194,9 @@ func (x *memoryShareCmd) Run(c *command) error {
 	if m.Scope == memory.ScopeTeam {
 		return usage("%s is the team's already", m.Ref)
 	}
+	if err := s.MayShare(c.ctx, m.Ref, m.Content); err != nil {
+		return c.written(s, memories.Written{}, err) // nobody is asked about what cannot be
+	}
 	if !x.Yes {
 		fmt.Fprintf(c.Stdout, "%s:\n\n%s\n", s.File(m.Ref), closed(string(m.Content)))
 		ok, err := c.confirm("Everyone in the team will read this, and its history stays on the hub. Share it?")

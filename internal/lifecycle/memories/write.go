@@ -142,14 +142,36 @@ func (s *Store) Remove(ctx context.Context, r Ref, old memory.ETag) error {
 	return d.Remove(ctx, r.Path, want)
 }
 
+// MayShare says what Share would refuse of a text, before anybody is asked about it: what
+// the guard refuses is a *RefusedError, another text under that name fs.ErrExist.
+func (s *Store) MayShare(ctx context.Context, r Ref, content []byte) error {
+	if r.Scope != memory.ScopePrivate {
+		return fmt.Errorf("%s is the team's already", r)
+	}
+	to := Ref{Scope: memory.ScopeTeam, Path: r.Path}
+	if _, err := s.judge(ctx, to, content); err != nil {
+		return err
+	}
+	there, err := s.Get(ctx, to)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case !bytes.Equal(there.Content, content):
+		return fmt.Errorf("%s is there already with another text; merge the two, or rename this one: %w", to, fs.ErrExist)
+	}
+	return nil // an earlier try got so far
+}
+
 // Share moves a personal memory that still is old to the team, under the same name: it
 // is there first, and gone here only then. A kill in between leaves both.
 func (s *Store) Share(ctx context.Context, r Ref, old memory.ETag) (Written, error) {
-	if r.Scope != memory.ScopePrivate {
-		return Written{}, fmt.Errorf("%s is the team's already", r)
-	}
 	m, err := s.Get(ctx, r)
 	if err != nil {
+		return Written{}, err
+	}
+	if err := s.MayShare(ctx, r, m.Content); err != nil {
 		return Written{}, err
 	}
 	to := Ref{Scope: memory.ScopeTeam, Path: r.Path}
@@ -158,11 +180,11 @@ func (s *Store) Share(ctx context.Context, r Ref, old memory.ETag) (Written, err
 	}
 	w, err := s.put(ctx, to, m.Content, memory.IfAbsent())
 	if errors.Is(err, fs.ErrExist) {
-		there, e := s.Get(ctx, to)
-		if e != nil || !bytes.Equal(there.Content, m.Content) {
-			return Written{}, fmt.Errorf("%s is there already with another text; merge the two, or rename this one: %w", to, fs.ErrExist)
+		// MayShare saw the same text there, or somebody wrote just now.
+		if err := s.MayShare(ctx, r, m.Content); err != nil {
+			return Written{}, err
 		}
-		w, err = Written{Ref: to}, nil // an earlier try got so far
+		w, err = Written{Ref: to}, nil
 	}
 	if err != nil {
 		return Written{}, err
