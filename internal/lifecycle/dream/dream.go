@@ -7,6 +7,7 @@ import (
 
 	"github.com/memsvc/memsvc/internal/lifecycle/memories"
 	"github.com/memsvc/memsvc/internal/lifecycle/model"
+	"github.com/memsvc/memsvc/internal/lifecycle/sandbox"
 	"github.com/memsvc/memsvc/internal/memory"
 )
 
@@ -36,6 +37,8 @@ type Dreamer struct {
 	// false where they do not merge. Undo needs it for what was edited after the dream;
 	// nil = such a memory is left as it is.
 	Merge func(path memory.Path, base, ours, theirs []byte) (merged []byte, ok bool)
+	// Record hears of each call of a tool that the model made; nil = nobody does.
+	Record func(sandbox.Call)
 }
 
 // Options say how to run.

@@ -14,6 +14,7 @@ import (
 	"github.com/memsvc/memsvc/internal/filelock"
 	"github.com/memsvc/memsvc/internal/lifecycle/memories"
 	"github.com/memsvc/memsvc/internal/lifecycle/model"
+	"github.com/memsvc/memsvc/internal/lifecycle/sandbox"
 	"github.com/memsvc/memsvc/internal/memory"
 	"github.com/memsvc/memsvc/internal/wholefile"
 )
@@ -29,6 +30,8 @@ type Extractor struct {
 	Project string // directory that the model may read; "" = none
 	Dir     string // where cursors are kept; made for its owner only
 	Now     func() time.Time
+	// Record hears of each call of a tool that the model made; nil = nobody does.
+	Record func(sandbox.Call)
 }
 
 // Conversation is what is to be read.

@@ -52,7 +52,7 @@ func (e *Extractor) ask(ctx context.Context, c Conversation, turns Turns, dry bo
 	if e.JSON || dry {
 		return e.askList(ctx, first, dry, r)
 	}
-	box := sandbox.Box{Project: e.Project, Transcript: c.Transcript, Store: e.Store, NoTeam: true}
+	box := sandbox.Box{Project: e.Project, Transcript: c.Transcript, Store: e.Store, NoTeam: true, Record: e.Record}
 	before := map[memories.Ref]bool{}
 	for _, m := range list {
 		before[m.Ref] = true

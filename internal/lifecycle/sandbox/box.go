@@ -38,6 +38,8 @@ type Box struct {
 	ReadOnly    bool            // no writing at all
 	AllowDelete bool            // memories may be deleted, and most of a text too
 	NoTeam      bool            // the team's memories may be read but not changed
+	// Record hears of each call of a tool once it is done; nil = nobody does.
+	Record func(Call)
 }
 
 // Result is what a run did. It is valid, as far as the run got, when Run fails too.

@@ -108,6 +108,9 @@ func (r *run) answer(ctx context.Context, c model.ToolCall, nth int, cut bool) m
 	rec.Bytes, rec.Took = len(result.Text), time.Since(began)
 	r.left -= rec.Bytes
 	r.res.Calls = append(r.res.Calls, rec)
+	if r.Record != nil {
+		r.Record(rec)
+	}
 	return model.Part{Result: result}
 }
 
