@@ -28,6 +28,7 @@ type extractEntry struct {
 	By         string   `json:"by,omitempty"` // rules or model
 	Added      []string `json:"added"`
 	Updated    []string `json:"updated"`
+	Removed    []string `json:"removed"`
 	Refused    []string `json:"refused"`
 	Rounds     int      `json:"rounds"`
 	Tokens     int      `json:"tokens"`
@@ -67,7 +68,7 @@ func (x *extractCmd) Run(c *command) error {
 		return out
 	}
 	entry := extractEntry{
-		Transcript: file, Skipped: r.Skipped, By: r.By, Added: refs(r.Added), Updated: refs(r.Updated), Refused: append([]string{}, r.Refused...),
+		Transcript: file, Skipped: r.Skipped, By: r.By, Added: refs(r.Added), Updated: refs(r.Updated), Removed: refs(r.Removed), Refused: append([]string{}, r.Refused...),
 		Rounds: r.Rounds, Tokens: r.Usage.Input + r.Usage.Output, MS: r.Took.Milliseconds(),
 	}
 	if x.JSON {
@@ -85,12 +86,15 @@ func (x *extractCmd) Run(c *command) error {
 	for _, ref := range entry.Updated {
 		fmt.Fprintf(c.Stdout, "%s %s\n", word("updated", "would update"), ref)
 	}
+	for _, ref := range entry.Removed {
+		fmt.Fprintf(c.Stdout, "%s %s\n", word("removed", "would remove"), ref)
+	}
 	for _, why := range entry.Refused {
 		fmt.Fprintf(c.Stdout, "not written: %s\n", visible(why))
 	}
 	if r.Skipped != "" {
 		fmt.Fprintf(c.Stdout, "nothing to do: %s\n", r.Skipped)
-	} else if len(entry.Added)+len(entry.Updated)+len(entry.Refused) == 0 {
+	} else if len(entry.Added)+len(entry.Updated)+len(entry.Removed)+len(entry.Refused) == 0 {
 		fmt.Fprintln(c.Stdout, "nothing that was meant to be remembered")
 	}
 	return nil

@@ -117,7 +117,7 @@ func (e *engine) work(project string) {
 		case r.Skipped != "":
 			e.log.Debug("extract", "session", next.Session, "skipped", r.Skipped)
 		default:
-			e.log.Info("extract", "session", next.Session, "by", r.By, "added", len(r.Added), "updated", len(r.Updated), "refused", len(r.Refused), "rounds", r.Rounds,
+			e.log.Info("extract", "session", next.Session, "by", r.By, "added", len(r.Added), "updated", len(r.Updated), "removed", len(r.Removed), "refused", len(r.Refused), "rounds", r.Rounds,
 				"input_tokens", r.Usage.Input, "output_tokens", r.Usage.Output, "took", r.Took)
 		}
 		e.keepNotes(ctx, next)

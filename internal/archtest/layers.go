@@ -83,7 +83,7 @@ var layers = map[string]rule{
 	"lifecycle/model/scripted":  {internal: []string{"lifecycle/model"}},
 	"lifecycle/sandbox":         {internal: []string{"memory", "lifecycle/memdir", "lifecycle/memories", "lifecycle/model"}},
 	"lifecycle/dates":           {pure: true},
-	"lifecycle/extract":         {internal: []string{"memory", "filelock", "wholefile", "lifecycle/dates", "lifecycle/memories", "lifecycle/memdir", "lifecycle/transcript", "lifecycle/model", "lifecycle/sandbox"}},
+	"lifecycle/extract":         {internal: []string{"memory", "lexical", "filelock", "wholefile", "lifecycle/dates", "lifecycle/memories", "lifecycle/memdir", "lifecycle/transcript", "lifecycle/model", "lifecycle/sandbox"}},
 	"lifecycle/notes":           {internal: []string{"filelock", "wholefile", "lifecycle/extract", "lifecycle/transcript", "lifecycle/model"}},
 	"lifecycle/dream":           {internal: []string{"memory", "lexical", "filelock", "wholefile", "lifecycle/dates", "lifecycle/memories", "lifecycle/memdir", "lifecycle/transcript", "lifecycle/verify", "lifecycle/notes", "lifecycle/extract", "lifecycle/model", "lifecycle/sandbox"}},
 	"lifecycle/instructions":    {},

@@ -48,6 +48,9 @@ type Report struct {
 	By      string         // "rules" or "model"
 	Added   []memories.Ref // in a dry run, what would be added
 	Updated []memories.Ref
+	// Removed are memories that an earlier run wrote of words that the person has taken
+	// back since, or said anew.
+	Removed []memories.Ref
 	// Refused names candidates that were not written, each with the reason.
 	Refused []string
 	Rounds  int
@@ -88,7 +91,7 @@ func (e *Extractor) Run(ctx context.Context, c Conversation, dry bool) (Report, 
 		r.Skipped = "the client wrote memories by itself"
 	case e.Model == nil:
 		r.By = "rules"
-		err = e.write(ctx, Explicit(turns.Said), dry, &r)
+		err = e.byRules(ctx, c, turns, dry, &r)
 	default:
 		r.By = "model"
 		err = e.ask(ctx, c, turns, dry, &r)
@@ -136,6 +139,11 @@ func (e *Extractor) write(ctx context.Context, candidates []Candidate, dry bool,
 			r.Added = append(r.Added, ref)
 			list = append(list, memories.Memory{Ref: ref, Content: content})
 			list[len(list)-1].Front, _, _ = memory.ParseFrontmatter(content)
+			for _, old := range revised(list, c) {
+				if err := e.remove(ctx, old, dry, r); err != nil {
+					return err
+				}
+			}
 		default:
 			text := withBody(twin, c.Body)
 			if _, err := e.Store.Replace(ctx, twin.Ref, text, memory.ETagOf(twin.Content)); err != nil {
@@ -198,11 +206,14 @@ func twinOf(list []memories.Memory, c Candidate, path memory.Path) (twin *memori
 
 // said is what two texts are compared by: their words, without the day they were said.
 func said(body string) string {
-	if i := strings.LastIndex(body, "\n\nSaid on "); i >= 0 {
+	if i := strings.LastIndex(body, saidOn); i >= 0 {
 		body = body[:i]
 	}
 	return strings.ToLower(strings.Join(strings.Fields(body), " "))
 }
+
+// saidOn stands between a statement and the day it was said on.
+const saidOn = "\n\nSaid on "
 
 // withBody gives a memory another body; its frontmatter keeps every byte.
 func withBody(m *memories.Memory, body string) []byte {

@@ -3,7 +3,7 @@ package extract
 import (
 	"regexp"
 	"strings"
-	"unicode"
+	"time"
 	"unicode/utf8"
 
 	"github.com/memsvc/memsvc/internal/lifecycle/dates"
@@ -16,36 +16,79 @@ type Candidate struct {
 	Type        memory.Type `json:"type"`
 	Description string      `json:"description"`
 	Body        string      `json:"body"`
+
+	// revises says that the person gave it as a change of what they said before.
+	revises bool
 }
 
-// trigger is a way of saying that something is to be remembered.
+// trigger is a way of saying that something is to be remembered. Its first group is what.
 type trigger struct {
 	pattern *regexp.Regexp
 	typ     memory.Type
-	// keep says that the words of the trigger belong to what is remembered.
-	keep bool
+	// command says that what begins with always or never, so that it may be a description
+	// or an idiom instead: "never works", "always a pleasure".
+	command bool
 }
+
+// What may stand before a trigger without changing what it means: a few words of
+// politeness or emphasis, and a rule's title. Anything else, such as who said it, makes
+// the sentence somebody else's.
+const (
+	leadIn = `(?:(?:please|pls|plz|and|also|but|so|then|btw|fyi|ok|okay|no|nope|yes|yeah|right|oh|ah|hey|hm+|well|again|thanks|thank you|good|great|nice|cool|perfect|actually|wait|sorry|look|listen|` +
+		`important|seriously|once more|one more thing|change of plans?|correction|reminder|heads up|note|rule|our rule|team rule|house rule|convention|policy|i told you|as i said|like i said|in general|generally|` +
+		`(?:for|in|on) (?:this|the) (?:whole )?(?:repo|repository|project|codebase|team|service)|here)\b[\s,.:;!—–-]*){0,5}`
+	leadInHan = `(?:[^，,：:。]{1,8}[，,：:]\s*){0,2}(?:请|麻烦|帮我|你|大家)*`
+
+	askEnglish = `(?:remember|keep in mind|bear in mind|don'?t forget|do not forget|never forget|take note|note)`
+	sinkWords  = `(?:remember(?: for (?:later|the future|next time))?|keep in mind|bear in mind|don'?t forget|do not forget|never forget|for future reference|for the record|make a (?:mental )?note|take a note|note to self|note for (?:later|the future)|` +
+		`(?:save|add|put|write|commit)(?: (?:this|it|that|the following))? (?:to|in|into|down in) (?:your |the |long-term )?memory|memori[sz]e)`
+	askHan = `(?:记住|记一下|记下来?|记录一下|牢记|谨记|别忘了?|不要忘记?|记得|备忘)`
+)
 
 // triggers are tried in order on each sentence; the first that fits decides. They take
 // explicit statements only: what merely sounds important is a model's to judge.
 func triggers() []trigger {
-	t := func(typ memory.Type, keep bool, pattern string) trigger {
-		return trigger{regexp.MustCompile(`(?i)^\s*(?:[-*>]\s*)?` + pattern), typ, keep}
+	t := func(typ memory.Type, pattern string) trigger {
+		return trigger{pattern: regexp.MustCompile(`(?is)^\s*(?:[-*•]\s*)?` + leadIn + pattern), typ: typ}
 	}
+	command := func(pattern string) trigger {
+		c := t(memory.TypeFeedback, pattern)
+		c.command = true
+		return c
+	}
+	han := func(typ memory.Type, pattern string) trigger {
+		return trigger{pattern: regexp.MustCompile(`(?is)^\s*(?:[-*•]\s*)?` + leadInHan + pattern), typ: typ}
+	}
+	const that = `(?:\s+(?:this|it))?(?:\s+that\b|\s*一下|\s+to)?\s*[:：,，–—-]*\s*`
+	const colon = `(?:\s+(?:this|it))?(?:\s+that\b\s*[:：]?|\s*(?:一下)?\s*[:：,，–—-]+)\s*`
 	return []trigger{
-		t(memory.TypeFeedback, false, `(?:please\s+|also\s+)*(?:remember|note|keep in mind|don'?t forget)(?:\s+this)?(?:\s+that|\s+to|\s*[:,–—-])?\s+((?:always|never|don'?t|do not|stop|avoid|use|prefer)\b.+)$`),
-		t(memory.TypeUser, false, `(?:please\s+|also\s+)*(?:remember|note|keep in mind|don'?t forget)(?:\s+that|\s*[:,–—-])?\s+((?:i|i'm|i'd|i've|my)\b.+)$`),
-		t(memory.TypeProject, false, `(?:please\s+|also\s+)*(?:remember|keep in mind|don'?t forget|for future reference|make a note|take a note|note for (?:later|the future))(?:\s+this|\s+it)?(?:\s+that|\s*[:,–—-])\s+(.+)$`),
-		t(memory.TypeFeedback, true, `((?:from now on|in future|in the future|going forward|next time|for future (?:work|changes|sessions)),?\s+.+)$`),
-		t(memory.TypeFeedback, true, `(?:please\s+|and\s+|no[,.]?\s+)*((?:always|never)\s+\w+.+)$`),
-		t(memory.TypeFeedback, true, `(?:please\s+|no[,.]?\s+)*((?:don'?t|do not)\s+ever\s+.+)$`),
-		t(memory.TypeFeedback, true, `(?:please\s+)?(stop\s+\w+ing\s+.+)$`),
-		t(memory.TypeFeedback, false, `(?:请|麻烦|帮我)?(?:记住|记一下|记下来|牢记|别忘了|不要忘记|记得)[，,：:\s]*((?:以后|今后|永远|总是|始终|每次|一律|务必|必须|不要|别|禁止|不能).+)$`),
-		t(memory.TypeUser, false, `(?:请|麻烦|帮我)?(?:记住|记一下|记下来|牢记|别忘了|不要忘记|记得)[，,：:\s]*(我(?:是|叫|在|喜欢|不喜欢|习惯|更|的).+)$`),
-		t(memory.TypeProject, false, `(?:请|麻烦|帮我)?(?:记住|记一下|记下来|牢记|别忘了|不要忘记)[，,：:\s]*(.+)$`),
-		t(memory.TypeFeedback, true, `((?:以后|今后|从现在起|从今以后|下次|往后)[，,：:\s]*.*(?:都|要|别|一律|必须|务必|先|用|不能|禁止|改成).+)$`),
-		t(memory.TypeFeedback, true, `((?:永远|绝对|千万)(?:不要|别|不能).+)$`),
-		t(memory.TypeFeedback, true, `((?:一律|务必|始终|总是|每次都)(?:要|用|先|使用|写|加|跑|在|把|将|不).+)$`),
+		t(memory.TypeFeedback, askEnglish+that+`((?:(?:we|you) )?(?:always|never|must|don'?t|do not|stop|avoid|use|prefer)\b.+)$`),
+		t(memory.TypeFeedback, askEnglish+` to (\w+ .*\b(?:before|after|whenever|every time|each time|when you|every)\b.+)$`),
+		t(memory.TypeUser, `(?:`+sinkWords+`|note)`+that+`((?:i|i'm|i'd|i've|my)\b.+)$`),
+		t(memory.TypeProject, `(?:i (?:want|need|would like|'d like) you to )?`+sinkWords+colon+`(.+)$`),
+		t(memory.TypeFeedback, `((?:from now on|from here on|from today on|in future|in the future|going forward|moving forward|next time|for future (?:work|changes|sessions))\b,?\s*.+)$`),
+		t(memory.TypeFeedback, `(?:[^,;:]{3,120}[,;]\s+)(?:and |so |but |also |please )*((?:from now on|going forward)\b,?\s+.+)$`),
+		t(memory.TypeFeedback, `((?:use|run|write|put|keep|prefer|name|call|add|avoid|skip|do|don't|make|stick|ask|check|start|commit|answer|reply|test|format|log|return|only|no|just|let's|leave|treat|build|deploy)\b.+\b(?:from now on|going forward))[.!]*$`),
+		command(`((?:always|never)\s+.+)$`),
+		command(`(?:i (?:want|need|expect|would like|'d like) you to|you (?:should|must|need to|have to|are to|can|may)|make sure (?:to|you|that you)|be sure to|try to|let's|we should|we must|we want to)\s+((?:always|never)\s+.+)$`),
+		t(memory.TypeFeedback, `((?:when|whenever|every time|each time|any ?time|before|after|if)\b[^,，]{3,120},\s*(?:please\s+)?(?:always|never)\s+.+)$`),
+		t(memory.TypeFeedback, `((?:whenever|every time|each time|any ?time)\s+(?:you|we)\b[^,，]{3,120},\s*\w+\s+.+)$`),
+		t(memory.TypeFeedback, `(we\s+(?:always|never|only|don'?t|do not)\s+.+\b(?:here|around here|in this (?:repo|repository|project|codebase|team|service)|on this team))[.!]*$`),
+		t(memory.TypeFeedback, `(.{12,}\b(?:must|should|needs? to|has to|have to|gets?|goes|go|is|are)\b.+,\s*always)[.!]*$`),
+		t(memory.TypeFeedback, `((?:don'?t|do not)\s+ever\s+.+)$`),
+		t(memory.TypeFeedback, `((?:don'?t|do not)\s+\w+\s+.*\w+ (?:ever again|again|any ?more))[.!]*$`),
+		t(memory.TypeFeedback, `(stop\s+\w+ing\s+.+)$`),
+		t(memory.TypeFeedback, `(?:(?:our |team |house |project )?(?:rule|convention|policy|standing order))\s*[:：]\s*(.+)$`),
+
+		han(memory.TypeFeedback, askHan+`[，,：:\s]*((?:以后|今后|永远|总是|始终|每次|一律|务必|必须|不要|别|禁止|不能|千万).+)$`),
+		han(memory.TypeUser, askHan+`[，,：:\s]*(我(?:是|叫|在|喜欢|不喜欢|习惯|更|的|不|们?组|负责|刚|对).+)$`),
+		han(memory.TypeProject, askHan+`[，,：:\s]*(.+)$`),
+		han(memory.TypeFeedback, `((?:以后|今后|从现在起|从现在开始|从今以后|从今天起|下次|往后)[，,：:\s]*.*(?:都|要|别|一律|必须|务必|先|用|不能|禁止|改成|多|少).+)$`),
+		han(memory.TypeFeedback, `((?:永远|绝对|千万|再也)(?:不要|别|不能|不许|不可以).+)$`),
+		han(memory.TypeFeedback, `((?:一律|务必|始终|总是|每次都)(?:要|用|先|使用|写|加|跑|在|把|将|不).+)$`),
+		han(memory.TypeFeedback, `([^，,。：:]{1,16}(?:一律|务必)[^了].+)$`),
+		han(memory.TypeFeedback, `((?:禁止|严禁|不许|不准)[^了].+)$`),
+		han(memory.TypeFeedback, `(?:规定|约定|规范|原则|规矩|团队规定)[：:]\s*(.+)$`),
 	}
 }
 
@@ -56,127 +99,94 @@ const (
 	maxStatement  = 600 // characters
 	maxCandidates = 8   // of one extraction: a stuck session fills no store
 	nameChars     = 60
+
+	descriptionChars = 140
 )
 
-// Explicit returns what a person said is to be remembered, in order.
+// Explicit returns what a person said is to be remembered, in order. What they took back
+// is not among it.
 func Explicit(said []Said) []Candidate {
-	var out []Candidate
+	kept, _ := heard(said)
+	return kept
+}
+
+// heard returns what is to be remembered, and what was to be until the person took it
+// back with their next breath: in the same message, or in the one that followed.
+func heard(said []Said) (kept, withdrawn []Candidate) {
 	rules := triggers()
+	last := 0 // kept[last:] are of the message before, then of this one too
 	for _, s := range said {
 		if !s.Person {
 			continue
 		}
-		for _, sentence := range sentences(s.Text) {
-			if len(out) == maxCandidates {
-				return out
+		began := len(kept)
+		for _, sentence := range sentences(rules, s.Text) {
+			if takesBack(sentence) {
+				from := began
+				if from == len(kept) {
+					from = last
+				}
+				withdrawn = append(withdrawn, kept[from:]...)
+				kept = kept[:from]
+				began = min(began, from)
+				continue
 			}
-			if c, ok := explicit(rules, sentence, s); ok {
-				out = append(out, c)
+			if len(kept) == maxCandidates {
+				return kept, withdrawn
+			}
+			if c, ok := explicit(rules, sentence, s.Time); ok {
+				kept = append(kept, c)
 			}
 		}
+		last = began
 	}
-	return out
+	return kept, withdrawn
 }
 
-func explicit(rules []trigger, sentence string, s Said) (Candidate, bool) {
-	if isQuestion(sentence) {
+// explicit makes a memory of a sentence that is meant to be one.
+func explicit(rules []trigger, sentence string, at time.Time) (Candidate, bool) {
+	sentence, revises := afterSlip(sentence)
+	sentence = withoutTag(sentence)
+	if isQuestion(sentence) || isAside(sentence) {
 		return Candidate{}, false
 	}
+	what, typ, ok := triggered(rules, sentence)
+	if !ok || !says(what) || utf8.RuneCountInString(what) > maxStatement || aboutNow(what) || isFeature(what) {
+		return Candidate{}, false
+	}
+	if typ == memory.TypeProject && isPlace(what) {
+		typ = memory.TypeReference
+	}
+	what = dates.Absolute(what, at)
+	body := what
+	if !at.IsZero() {
+		body += saidOn + at.Format("2006-01-02") + "."
+	}
+	return Candidate{Name: nameOf(what), Type: typ, Description: short(what, descriptionChars), Body: body, revises: revises || isRevision(sentence)}, true
+}
+
+// triggered returns what the first trigger that fits takes of a sentence.
+func triggered(rules []trigger, sentence string) (what string, typ memory.Type, ok bool) {
+	folded := simplified(sentence) // of the same length, so that places agree
 	for _, r := range rules {
-		m := r.pattern.FindStringSubmatch(sentence)
+		m := r.pattern.FindStringSubmatchIndex(folded)
 		if m == nil {
 			continue
 		}
-		what := strings.TrimSpace(m[1])
-		if !says(what) || utf8.RuneCountInString(what) > maxStatement || aboutNow(what) {
-			return Candidate{}, false
-		}
-		what = dates.Absolute(what, s.Time)
-		body := what
-		if !s.Time.IsZero() {
-			body += "\n\nSaid on " + s.Time.Format("2006-01-02") + "."
-		}
-		return Candidate{Name: nameOf(what), Type: r.typ, Description: short(what, 140), Body: body}, true
+		what = strings.TrimSpace(sentence[m[2]:m[3]])
+		return what, r.typ, !r.command || isCommand(what)
 	}
-	return Candidate{}, false
-}
-
-// says reports whether a statement is long enough to mean something later.
-func says(what string) bool {
-	han := 0
-	for _, r := range what {
-		if unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul) {
-			han++
-		}
-	}
-	return han >= minHan || len(strings.Fields(what)) >= minWords
-}
-
-// isQuestion knows what asks instead of telling.
-func isQuestion(s string) bool {
-	s = strings.TrimSpace(s)
-	return strings.HasSuffix(s, "?") || strings.HasSuffix(s, "？") || strings.HasSuffix(s, "吗") || strings.HasSuffix(s, "呢")
-}
-
-// aboutNow knows what holds for the task at hand alone.
-func aboutNow(what string) bool {
-	low := strings.ToLower(what)
-	for _, now := range []string{"for now", "this time", "just this once", "for this task", "in this session", "right now", "until we're done", "这次", "这一次", "暂时", "目前先", "本次"} {
-		if strings.Contains(low, now) {
-			return true
-		}
-	}
-	return false
-}
-
-// sentences cuts a text at the ends of sentences and lines; code is left out.
-func sentences(text string) []string {
-	var out []string
-	fence := false
-	for line := range strings.Lines(text) {
-		line = strings.TrimRight(line, "\r\n")
-		if strings.HasPrefix(strings.TrimSpace(line), "```") {
-			fence = !fence
-			continue
-		}
-		if fence {
-			continue
-		}
-		start := 0
-		for i, r := range line {
-			end := i + utf8.RuneLen(r)
-			cut := strings.ContainsRune("。！？；", r)
-			if strings.ContainsRune(".!?;", r) {
-				next, _ := utf8.DecodeRuneInString(line[end:])
-				// v1.2 and foo.go go on; "etc. and" too.
-				cut = end == len(line) || next == ' ' && startsSentence(line[end:])
-			}
-			if cut {
-				out = append(out, line[start:end])
-				start = end
-			}
-		}
-		if start < len(line) {
-			out = append(out, line[start:])
-		}
-	}
-	var kept []string
-	for _, s := range out {
-		if s = strings.TrimSpace(s); s != "" {
-			kept = append(kept, s)
-		}
-	}
-	return kept
-}
-
-func startsSentence(rest string) bool {
-	r, _ := utf8.DecodeRuneInString(strings.TrimLeft(rest, " "))
-	return unicode.IsUpper(r) || unicode.In(r, unicode.Han) || r == utf8.RuneError
+	return "", "", false
 }
 
 // nameOf makes a name of a statement: its first words.
 func nameOf(what string) string {
-	what = strings.TrimFunc(what, func(r rune) bool { return unicode.IsPunct(r) || unicode.IsSpace(r) })
+	head, rest, list := strings.Cut(what, "\n")
+	if list && !says(head) {
+		head, _, _ = strings.Cut(rest, "\n") // "a few things:" names nothing
+		head = bullet.ReplaceAllString(head, "")
+	}
+	what = strings.TrimFunc(head, isPunctOrSpace)
 	if i := strings.IndexFunc(what, func(r rune) bool { return strings.ContainsRune("，,；;:：(（", r) }); i > 20 {
 		what = what[:i]
 	}

@@ -210,7 +210,9 @@ func (k labelledTalk) played(t *testing.T, n int, prefix, session, personal stri
 			t.Fatal(err)
 		}
 	}
-	user := func(content any) object { return object{"type": "user", "message": object{"role": "user", "content": content}} }
+	user := func(content any) object {
+		return object{"type": "user", "message": object{"role": "user", "content": content}}
+	}
 	said := func(pieces ...object) object {
 		return object{"type": "assistant", "requestId": "r1", "message": object{"id": "m1", "type": "message", "role": "assistant", "model": "m", "content": pieces}}
 	}

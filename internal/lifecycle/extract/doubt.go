@@ -1,0 +1,100 @@
+package extract
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+)
+
+// says reports whether a statement is long enough to mean something later.
+func says(what string) bool {
+	han := 0
+	for _, r := range what {
+		if unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul) {
+			han++
+		}
+	}
+	return han >= minHan || len(strings.Fields(what)) >= minWords
+}
+
+// tag is what makes an order polite and a question of its form alone.
+var tag = regexp.MustCompile(`(?i)[\s,，]+(?:ok|okay|alright|please|got it|understood|deal|will you|would you|好吗|好嘛|好吧|好不好|行吗|行吧|可以吗|明白吗|懂吗|知道吗|知道了吗)\s*[?？!！.。]*$`)
+
+func withoutTag(s string) string { return tag.ReplaceAllString(s, "") }
+
+// asks are the ends of questions, and their beginnings where the mark is left out.
+var asks = regexp.MustCompile(`(?i)(?:[?？]|吗|呢|么)[\s!！"”'’)）]*$|^\s*(?:do|does|did|should|shall|can|could|would|will|why|what|how|when did|who|which|are|is|isn't|aren't|don't you)\s+(?:we|you|i|it|they|the|there|this|that|people|everyone)\b|是不是|要不要|能不能|可不可以|为什么|怎么`)
+
+// isQuestion knows what asks instead of telling.
+func isQuestion(s string) bool { return asks.MatchString(simplified(s)) }
+
+// aside is what is not meant, not so, or not the person's own.
+var aside = regexp.MustCompile(`(?i)\b(?:haha\w*|lol|lmao|rofl|just kidding|kidding|jk|joking)\b|😂|🤣|😄|😜|;-?\)|哈哈|开玩笑|` +
+	`^\s*(?:suppose|supposing|imagine|what if|let's say|say we|hypothetically|assume|assuming|假如|假设|比方说|比如说)\b|^\s*(?:假如|假设|比方说|比如说|如果说)|` +
+	`,\s*(?:he|she|they|it|the \w+|my \w+|\w+)?\s*(?:says|said|claims|wrote|writes)\b[^,]*$|\baccording to\b|\bused to say\b`)
+
+func isAside(s string) bool { return aside.MatchString(simplified(s)) }
+
+// now is what holds for the task at hand alone.
+var now = regexp.MustCompile(`(?i)\b(?:for now|this time|just (?:this )?once|this once|for the moment|at the moment|in this session|right now|until (?:we're|i'm|you're) done|` +
+	`(?:for|in|on|with) (?:this|that) (?:one|task|pr|pull request|mr|branch|ticket|issue|commit|change|file|function|method|test|run|session|conversation|step)(?: only)?|today only|only today)\b|` +
+	`这次|这一次|这回|这一回|就这一?次|暂时|目前先|本次|今天先|现在先|这个\s*(?:PR|分支|提交|文件|函数|任务)|` +
+	`^(?:以后|今后|往后|下次)(?:再|有空|有时间|有机会|可能|也许|或许|的事|打算|再说|看情况|吧)`)
+
+func aboutNow(what string) bool { return now.MatchString(simplified(what)) }
+
+// feature is what products call the boxes that one ticks.
+var feature = regexp.MustCompile(`^(?:密码|账号|帐号|用户名?|登录(?:状态)?|我|选择|设置|了|没|过)(?:$|[”」"'』]|功能|选项|框|按钮|的|这个|还|吗|没)`)
+
+func isFeature(what string) bool { return feature.MatchString(simplified(what)) }
+
+// Words after always and never with which they order nothing.
+var (
+	noOrder = regexp.MustCompile(`(?i)^(?:always|never)\s+(?:mind|been|heard|said|thought|knew|seen|had|got|did|was|were|is|are|am|has|have|again|ever|a|an|the|in|at|to|i|you|he|she|it|they|we|thanks|thank|happy|good|nice|there|here|so|too|more|less|better|worse|fun|same|saw|went|came|took|made|found|felt|told|gave|quite|really|going|ready|true|been|once|know|seem|happen|happens)\b`)
+	// Forms that tell: "never works", "always failed", "always retrying".
+	tells  = regexp.MustCompile(`(?i)^(?:always|never)\s+(\w+(?:s|ed|ing))\b`)
+	orders = regexp.MustCompile(`(?i)^(?:\w*(?:ss|us|eed|bed)|bring|ping|ring|string|spring|sting|cling|swing|alias|canvas|bias|\w{1,2}s|shed|wed|bed|ted|always|two|spaces|tabs|rows|types|tests|units)$`)
+)
+
+// isCommand reports whether what begins with always or never orders something.
+func isCommand(what string) bool {
+	if noOrder.MatchString(what) {
+		return false
+	}
+	m := tells.FindStringSubmatch(what)
+	return m == nil || orders.MatchString(m[1])
+}
+
+// place are the systems outside a repository where things live, and addresses.
+var place = regexp.MustCompile(`(?i)https?://|\b(?:linear|jira|notion|confluence|wiki|grafana|datadog|kibana|slack|sentry|figma|miro|pagerduty|trello|asana|dashboards?|runbooks?|google docs?|sharepoint|bugzilla|github issues)\b|飞书|钉钉|语雀|企业微信|面板|看板|知识库|共享盘|网盘`)
+
+// isPlace reports whether a statement says where something is to be found.
+func isPlace(what string) bool { return place.MatchString(what) }
+
+var (
+	back = regexp.MustCompile(`(?i)^\s*` + leadIn + `(?:forget (?:that|this|about that|what i (?:just )?said)|(?:scratch|strike|ignore|disregard) (?:that|this|what i (?:just )?said)|never ?mind that|i take (?:that|it) back|take that back|` +
+		`(?:don'?t|do not|no need to|you needn'?t) (?:remember|save|keep|note|store|write down|memori[sz]e) (?:that|this|it)|i misspoke|that was wrong|i was wrong about that)\s*(?:[,.;:!—–-]|$)`)
+	backHan = regexp.MustCompile(`^\s*(?:[^，,。]{0,6}[，,]\s*)?(?:当我没说|我收回|收回刚才|刚才(?:说的|那[句条])?(?:不算|作废|说错|错了)|忘(?:了|掉)(?:它|这个|这条|刚才)|(?:这个|这条|刚才那[句条]|那条)?(?:不用|别|不要|不必)记(?:住|了|下来)?(?:这个|这条|它)?(?:了)?[，,。！!]*$|说错了|我说错)`)
+)
+
+// takesBack reports whether a sentence takes back what was said before it.
+func takesBack(s string) bool { return back.MatchString(s) || backHan.MatchString(simplified(s)) }
+
+// slip is where somebody corrects themselves within a sentence.
+var slip = regexp.MustCompile(`(?i)[\s,，…—–-](?:no,? wait|wait,? no|scratch that|i mean|sorry,? i meant?|correction)\b[\s,，:：…—–-]*|(?:等等|等一下|不对)?[，,…\s]*(?:我?说错了|口误|更正(?:一下)?|应该是说)[，,：:。…\s]*`)
+
+// afterSlip returns what stands after the last slip of a sentence; slipped says that
+// there was one with words before it.
+func afterSlip(s string) (rest string, slipped bool) {
+	all := slip.FindAllStringIndex(simplified(s), -1)
+	if len(all) == 0 {
+		return s, false
+	}
+	last := all[len(all)-1]
+	return strings.TrimSpace(s[last[1]:]), strings.TrimSpace(s[:last[0]]) != ""
+}
+
+// revision is how somebody announces that they think otherwise now.
+var revision = regexp.MustCompile(`(?i)^\s*(?:\w+[,.!]?\s+){0,2}(?:change of plans?|correction|actually|instead|no longer|on second thought|update|改主意了|更正|改一下|计划变了)`)
+
+func isRevision(s string) bool { return revision.MatchString(simplified(s)) }
