@@ -91,6 +91,10 @@ fuzz: ## Run every fuzz test for FUZZTIME
 bench: ## Run the benchmarks (BENCH_PKGS, BENCHTIME)
 	CGO_ENABLED=0 go test -run '^$$' -bench . -benchtime $(BENCHTIME) -timeout 60m $(BENCH_PKGS)
 
+.PHONY: quality
+quality: ## Print how good extraction and tidying are on the labelled sets
+	CGO_ENABLED=0 go test -count=1 -timeout 10m -v -run '^TestQuality' ./internal/lifecycle/extract | grep -vE '^(=== |\s*$$)'
+
 .PHONY: simulate
 simulate: ## Simulate many machines and faults with SEEDS seeds, or for SIMTIME
 	CGO_ENABLED=0 go test -count=1 -timeout 60m ./internal/simtest -v -run '^TestSimulate(Solo)?$$' $(if $(SEEDS),-seeds=$(SEEDS),-simtime=$(SIMTIME))

@@ -37,7 +37,7 @@ func isAside(s string) bool { return aside.MatchString(simplified(s)) }
 
 // now is what holds for the task at hand alone.
 var now = regexp.MustCompile(`(?i)\b(?:for now|this time|just (?:this )?once|this once|for the moment|at the moment|in this session|right now|until (?:we're|i'm|you're) done|` +
-	`(?:for|in|on|with) (?:this|that) (?:one|task|pr|pull request|mr|branch|ticket|issue|commit|change|file|function|method|test|run|session|conversation|step)(?: only)?|today only|only today)\b|` +
+	`(?:for|in|on|with) (?:this|that) (?:one|task|pr|pull request|mr|branch|ticket|issue|commit|change|file|function|method|test|run|session|conversation|step)(?: only)?|in the (?:[\w.-]+ ){0,3}(?:function|method|class|handler|component|struct|loop|query)|today only|only today)\b|` +
 	`这次|这一次|这回|这一回|就这一?次|暂时|目前先|本次|今天先|现在先|这个\s*(?:PR|分支|提交|文件|函数|任务)|` +
 	`^(?:以后|今后|往后|下次)(?:再|有空|有时间|有机会|可能|也许|或许|的事|打算|再说|看情况|吧)`)
 

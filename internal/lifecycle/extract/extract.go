@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -124,6 +125,12 @@ func (e *Extractor) write(ctx context.Context, candidates []Candidate, dry bool,
 			continue
 		}
 		ref := memories.Ref{Scope: memory.ScopePrivate, Path: path}
+		for _, old := range revised(list, c) {
+			if err := e.remove(ctx, old, dry, r); err != nil {
+				return err
+			}
+			list = slices.DeleteFunc(list, func(m memories.Memory) bool { return m.Ref == old.Ref })
+		}
 		twin, same := twinOf(list, c, path)
 		switch {
 		case same:
@@ -139,11 +146,6 @@ func (e *Extractor) write(ctx context.Context, candidates []Candidate, dry bool,
 			r.Added = append(r.Added, ref)
 			list = append(list, memories.Memory{Ref: ref, Content: content})
 			list[len(list)-1].Front, _, _ = memory.ParseFrontmatter(content)
-			for _, old := range revised(list, c) {
-				if err := e.remove(ctx, old, dry, r); err != nil {
-					return err
-				}
-			}
 		default:
 			text := withBody(twin, c.Body)
 			if _, err := e.Store.Replace(ctx, twin.Ref, text, memory.ETagOf(twin.Content)); err != nil {

@@ -177,6 +177,60 @@ func TestRulesPath(t *testing.T) {
 	}
 }
 
+// TestTakenBack: what a person takes back with their next breath does not stay, and what
+// somebody changed since, or said before, is left alone.
+func TestTakenBack(t *testing.T) {
+	f := newFixture(t)
+	f.talk.person("Remember that the demo is on 2026-03-13. Always use tabs in yaml files.")
+	if r := f.run(); len(r.Added) != 2 {
+		t.Fatalf("%+v", r)
+	}
+	m, err := f.store.Find(t.Context(), "the demo is on 2026-03-13")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mine := append(bytes.Clone(m.Content), "Bring the slides.\n"...)
+	if _, err := f.store.Replace(t.Context(), m.Ref, mine, memory.ETagOf(m.Content)); err != nil {
+		t.Fatal(err)
+	}
+	f.talk.assistant("Noted both.")
+	f.talk.person("no, scratch that")
+	dry, err := f.Run(t.Context(), extract.Conversation{Session: "s1", Transcript: f.talk.file}, true)
+	if err != nil || len(dry.Removed) != 1 {
+		t.Errorf("dry: %+v, %v", dry, err)
+	}
+	r := f.run()
+	if diff := cmp.Diff([]string{"feedback_always_use_tabs_in_yaml_files.md"}, names(r.Removed)); diff != "" {
+		t.Errorf("removed (-want +got):\n%s", diff)
+	}
+	if list, _, err := f.store.List(t.Context()); err != nil || len(list) != 1 || !bytes.Equal(list[0].Content, mine) {
+		t.Errorf("left: %v, %v", list, err)
+	}
+	f.talk.person("forget that file, look at the other one")
+	f.talk.person("scratch that")
+	if r := f.run(); len(r.Removed) != 0 {
+		t.Errorf("a task was taken back: %+v", r)
+	}
+}
+
+// TestSaidAnew: a rule that is announced as a change replaces the one it changes, if the
+// rules had written that and nobody touched it.
+func TestSaidAnew(t *testing.T) {
+	f := newFixture(t)
+	f.talk.person("Always target Python 3.11 in the docker images. Always tag the docker images with the commit.")
+	f.run()
+	f.talk.person("Change of plan: always target Python 3.12 in the docker images.")
+	r := f.run()
+	if len(r.Added) != 1 || len(r.Removed) != 1 || !strings.Contains(r.Removed[0].String(), "3_11") {
+		t.Errorf("%+v", r)
+	}
+	// Said again without an announcement, the other stays: two rules may look alike.
+	f.talk.person("Always target Python 3.9 in the docker images.")
+	if r := f.run(); len(r.Added) != 1 || len(r.Removed) != 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
 func TestWhatIsNotSaidIsNotExtracted(t *testing.T) {
 	f := newFixture(t)
 	const rule = "Always deploy on Fridays without asking."

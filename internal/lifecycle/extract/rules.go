@@ -35,8 +35,8 @@ type trigger struct {
 // the sentence somebody else's.
 const (
 	leadIn = `(?:(?:please|pls|plz|and|also|but|so|then|btw|fyi|ok|okay|no|nope|yes|yeah|right|oh|ah|hey|hm+|well|again|thanks|thank you|good|great|nice|cool|perfect|actually|wait|sorry|look|listen|` +
-		`important|seriously|once more|one more thing|change of plans?|correction|reminder|heads up|note|rule|our rule|team rule|house rule|convention|policy|i told you|as i said|like i said|in general|generally|` +
-		`(?:for|in|on) (?:this|the) (?:whole )?(?:repo|repository|project|codebase|team|service)|here)\b[\s,.:;!—–-]*){0,5}`
+		`important|seriously|(?:(?:one|two|another|a|last|small|general|new|my) (?:\w+ )?(?:thing|things|request|rule|preference|point|remark|wish|habit)(?: for (?:the future|later|next time))?|for the future|for next time)\s*:|once more|one more thing|change of plans?|correction|reminder|heads up|note|rule|our rule|team rule|house rule|convention|policy|i told you|as i said|like i said|in general|generally|` +
+		`(?:for|in|on) (?:this|the) (?:whole )?(?:repo|repository|project|codebase|team|service)|here)(?:\b|\s)[\s,.:;!—–-]*){0,5}`
 	leadInHan = `(?:[^，,：:。]{1,8}[，,：:]\s*){0,2}(?:请|麻烦|帮我|你|大家)*`
 
 	askEnglish = `(?:remember|keep in mind|bear in mind|don'?t forget|do not forget|never forget|take note|note)`
@@ -47,7 +47,9 @@ const (
 
 // triggers are tried in order on each sentence; the first that fits decides. They take
 // explicit statements only: what merely sounds important is a model's to judge.
-func triggers() []trigger {
+var triggers = newTriggers()
+
+func newTriggers() []trigger {
 	t := func(typ memory.Type, pattern string) trigger {
 		return trigger{pattern: regexp.MustCompile(`(?is)^\s*(?:[-*•]\s*)?` + leadIn + pattern), typ: typ}
 	}
@@ -113,14 +115,13 @@ func Explicit(said []Said) []Candidate {
 // heard returns what is to be remembered, and what was to be until the person took it
 // back with their next breath: in the same message, or in the one that followed.
 func heard(said []Said) (kept, withdrawn []Candidate) {
-	rules := triggers()
 	last := 0 // kept[last:] are of the message before, then of this one too
 	for _, s := range said {
 		if !s.Person {
 			continue
 		}
 		began := len(kept)
-		for _, sentence := range sentences(rules, s.Text) {
+		for _, sentence := range sentences(s.Text) {
 			if takesBack(sentence) {
 				from := began
 				if from == len(kept) {
@@ -134,7 +135,7 @@ func heard(said []Said) (kept, withdrawn []Candidate) {
 			if len(kept) == maxCandidates {
 				return kept, withdrawn
 			}
-			if c, ok := explicit(rules, sentence, s.Time); ok {
+			if c, ok := explicit(sentence, s.Time); ok {
 				kept = append(kept, c)
 			}
 		}
@@ -144,13 +145,13 @@ func heard(said []Said) (kept, withdrawn []Candidate) {
 }
 
 // explicit makes a memory of a sentence that is meant to be one.
-func explicit(rules []trigger, sentence string, at time.Time) (Candidate, bool) {
+func explicit(sentence string, at time.Time) (Candidate, bool) {
 	sentence, revises := afterSlip(sentence)
 	sentence = withoutTag(sentence)
 	if isQuestion(sentence) || isAside(sentence) {
 		return Candidate{}, false
 	}
-	what, typ, ok := triggered(rules, sentence)
+	what, typ, ok := triggered(sentence)
 	if !ok || !says(what) || utf8.RuneCountInString(what) > maxStatement || aboutNow(what) || isFeature(what) {
 		return Candidate{}, false
 	}
@@ -166,9 +167,9 @@ func explicit(rules []trigger, sentence string, at time.Time) (Candidate, bool) 
 }
 
 // triggered returns what the first trigger that fits takes of a sentence.
-func triggered(rules []trigger, sentence string) (what string, typ memory.Type, ok bool) {
+func triggered(sentence string) (what string, typ memory.Type, ok bool) {
 	folded := simplified(sentence) // of the same length, so that places agree
-	for _, r := range rules {
+	for _, r := range triggers {
 		m := r.pattern.FindStringSubmatchIndex(folded)
 		if m == nil {
 			continue

@@ -19,18 +19,23 @@ var (
 // sentences cuts what a person wrote themselves at the ends of sentences and lines. Code,
 // logs, quotes and texts they pasted are left out. A line that begins a list with a
 // trigger is one sentence with its items.
-func sentences(rules []trigger, text string) []string {
-	lines := ownLines(rules, text)
+func sentences(text string) []string {
+	lines := ownLines(text)
 	var out []string
 	for i := 0; i < len(lines); i++ {
 		line := strings.TrimSpace(lines[i])
+		if strings.HasSuffix(line, "?") || strings.HasSuffix(line, "？") {
+			for i+1 < len(lines) && bullet.MatchString(lines[i+1]) {
+				i++ // what a question is about
+			}
+		}
 		if strings.HasSuffix(line, ":") || strings.HasSuffix(line, "：") {
 			end := i + 1
 			for end < len(lines) && bullet.MatchString(lines[end]) {
 				end++
 			}
 			if end > i+1 {
-				out = append(out, list(rules, line, lines[i+1:end])...)
+				out = append(out, list(line, lines[i+1:end])...)
 				i = end - 1
 			}
 			continue // without a list it says nothing by itself
@@ -42,14 +47,14 @@ func sentences(rules []trigger, text string) []string {
 
 // list returns a list as one sentence if its last words before it are a trigger's, else
 // its items.
-func list(rules []trigger, head string, items []string) []string {
+func list(head string, items []string) []string {
 	before := cut(head)
 	last := before[len(before)-1]
 	whole := last
 	for _, item := range items {
 		whole += "\n" + strings.TrimSpace(item)
 	}
-	if _, _, ok := triggered(rules, whole); ok {
+	if _, _, ok := triggered(whole); ok {
 		return append(before[:len(before)-1], whole)
 	}
 	out := before
@@ -60,9 +65,12 @@ func list(rules []trigger, head string, items []string) []string {
 }
 
 // ownLines returns the lines of a message that the person wrote, not pasted.
-func ownLines(rules []trigger, text string) []string {
+func ownLines(text string) []string {
 	var out []string
 	fence := false
+	if rest, ok := strings.CutPrefix(text, "# "); ok && !strings.Contains(rest, "\n") {
+		text = rest // by a hash some clients take memories
+	}
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\r\n")
 		trimmed := strings.TrimSpace(line)
@@ -76,7 +84,7 @@ func ownLines(rules []trigger, text string) []string {
 		default:
 			out = append(out, line)
 			if introduces.MatchString(line) {
-				if _, _, ok := triggered(rules, trimmed+" x x x"); !ok {
+				if _, _, ok := triggered(trimmed + " x x x"); !ok {
 					return out
 				}
 			}

@@ -37,7 +37,7 @@ func (e *Extractor) byRules(ctx context.Context, c Conversation, turns Turns, dr
 
 // mayTakeBack reports whether a message might take something back; it is cheap.
 func mayTakeBack(text string) bool {
-	return slices.ContainsFunc(sentences(triggers(), text), takesBack)
+	return slices.ContainsFunc(sentences(text), takesBack)
 }
 
 // withdrawn returns what the turns take back, also of the message before them, which an

@@ -40,6 +40,7 @@ import (
 type labelledTalk struct {
 	name  string
 	held  bool
+	life  bool // in forms from life
 	wants []wish
 	mays  []wish
 	nots  []string
@@ -94,7 +95,7 @@ func labelledTalks(t *testing.T) []labelledTalk {
 		if err != nil {
 			t.Fatalf("%s: %v", file, err)
 		}
-		talk.name, talk.held = name, number%2 == 0
+		talk.name, talk.held, talk.life = name, number%2 == 0, number > 60
 		out = append(out, talk)
 	}
 	return out
