@@ -47,7 +47,7 @@ const (
 
 // triggers are tried in order on each sentence; the first that fits decides. They take
 // explicit statements only: what merely sounds important is a model's to judge.
-var triggers = newTriggers()
+var triggers = newTriggers() //nolint:gochecknoglobals // compiled once, never changed
 
 func newTriggers() []trigger {
 	t := func(typ memory.Type, pattern string) trigger {
