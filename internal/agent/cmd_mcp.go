@@ -42,7 +42,7 @@ func (x *mcpCmd) Run(c *command) error {
 		Open: func(context.Context) (mcp.Project, error) { return c.mcpProject(x.placeFlags) },
 	})
 	if x.HTTP == "" {
-		err := mcp.ServeStdio(c.ctx, s)
+		err := mcp.ServeStdio(c.ctx, s, c.Stdin, c.Stdout)
 		if errors.Is(err, context.Canceled) {
 			return nil
 		}

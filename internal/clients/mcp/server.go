@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"time"
 
@@ -99,10 +100,11 @@ func New(o Options) *sdk.Server {
 	return s
 }
 
-// ServeStdio speaks with one client on standard input and output until it leaves or ctx
-// ends.
-func ServeStdio(ctx context.Context, s *sdk.Server) error {
-	return s.Run(ctx, &sdk.StdioTransport{})
+// ServeStdio speaks with one client, a line a message, until in ends or ctx does. A line
+// that is no message is answered with an error and ends nothing.
+func ServeStdio(ctx context.Context, s *sdk.Server, in io.Reader, out io.Writer) error {
+	w := &whole{out: out}
+	return s.Run(ctx, &sdk.IOTransport{Reader: newMessages(in, w), Writer: w, MaxLineLength: -1})
 }
 
 // Handler speaks streamable HTTP with any number of clients. Requests of a browser that
