@@ -81,7 +81,7 @@ var layers = map[string]rule{
 	"lifecycle/model/budget":    {internal: []string{"filelock", "wholefile", "lifecycle/model"}},
 	"lifecycle/model/command":   {internal: []string{"lifecycle/model"}},
 	"lifecycle/model/scripted":  {internal: []string{"lifecycle/model"}},
-	"lifecycle/sandbox":         {internal: []string{"memory", "lifecycle/memdir", "lifecycle/memories", "lifecycle/model"}},
+	"lifecycle/sandbox":         {internal: []string{"memory", "lifecycle/dates", "lifecycle/memdir", "lifecycle/memories", "lifecycle/model"}},
 	"lifecycle/dates":           {pure: true},
 	"lifecycle/extract":         {internal: []string{"memory", "lexical", "filelock", "wholefile", "lifecycle/dates", "lifecycle/memories", "lifecycle/memdir", "lifecycle/transcript", "lifecycle/model", "lifecycle/sandbox"}},
 	"lifecycle/notes":           {internal: []string{"filelock", "wholefile", "lifecycle/extract", "lifecycle/transcript", "lifecycle/model"}},

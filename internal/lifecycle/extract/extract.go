@@ -160,7 +160,7 @@ func (e *Extractor) write(ctx context.Context, candidates []Candidate, dry bool,
 
 // unfit says why a candidate is no memory: a secret, or words of a model that refuses.
 func (e *Extractor) unfit(ctx context.Context, path memory.Path, content []byte, body string) string {
-	if isRefusal(body) {
+	if model.Declines(body) {
 		return "a refusal is no memory"
 	}
 	violations, _, err := e.Guard.Check(ctx, path, content)
@@ -175,24 +175,13 @@ func (e *Extractor) unfit(ctx context.Context, path memory.Path, content []byte,
 	return ""
 }
 
-// isRefusal knows the words in which models decline.
-func isRefusal(body string) bool {
-	low := strings.ToLower(strings.TrimSpace(strings.NewReplacer("’", "'").Replace(body)))
-	for _, p := range []string{"i can't", "i cannot", "i'm sorry", "i am sorry", "sorry, i", "i'm unable", "i am unable", "i won't", "as an ai", "抱歉", "对不起", "我无法", "我不能"} {
-		if strings.HasPrefix(low, p) {
-			return true
-		}
-	}
-	return false
-}
-
 // twinOf finds the memory that a candidate would double: same text (same is true: there
 // is nothing to do), or same name and type. The team's count too, but are not changed.
 func twinOf(list []memories.Memory, c Candidate, path memory.Path) (twin *memories.Memory, same bool) {
-	want := said(c.Body)
+	want := memories.Words(c.Body)
 	for i := range list {
 		m := &list[i]
-		if said(string(m.Body())) == want {
+		if memories.Words(string(m.Body())) == want {
 			return m, true
 		}
 	}
@@ -205,17 +194,6 @@ func twinOf(list []memories.Memory, c Candidate, path memory.Path) (twin *memori
 	}
 	return nil, false
 }
-
-// said is what two texts are compared by: their words, without the day they were said.
-func said(body string) string {
-	if i := strings.LastIndex(body, saidOn); i >= 0 {
-		body = body[:i]
-	}
-	return strings.ToLower(strings.Join(strings.Fields(body), " "))
-}
-
-// saidOn stands between a statement and the day it was said on.
-const saidOn = "\n\nSaid on "
 
 // withBody gives a memory another body; its frontmatter keeps every byte.
 func withBody(m *memories.Memory, body string) []byte {

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
+	"github.com/memsvc/memsvc/internal/lifecycle/dates"
 	"github.com/memsvc/memsvc/internal/lifecycle/memories"
 	"github.com/memsvc/memsvc/internal/lifecycle/model"
 	"github.com/memsvc/memsvc/internal/lifecycle/sandbox"
@@ -50,9 +52,9 @@ func (e *Extractor) ask(ctx context.Context, c Conversation, turns Turns, dry bo
 	}
 	first := []model.Message{model.Say(model.RoleUser, "Memories:\n"+manifest.String()+"\nSaid:\n"+script(turns.Said))}
 	if e.JSON || dry {
-		return e.askList(ctx, first, dry, r)
+		return e.askList(ctx, first, turns.at(), dry, r)
 	}
-	box := sandbox.Box{Project: e.Project, Transcript: c.Transcript, Store: e.Store, NoTeam: true, Record: e.Record}
+	box := sandbox.Box{Project: e.Project, Transcript: c.Transcript, Store: e.Store, NoTeam: true, At: turns.at(), Record: e.Record}
 	before := map[memories.Ref]bool{}
 	for _, m := range list {
 		before[m.Ref] = true
@@ -70,15 +72,22 @@ func (e *Extractor) ask(ctx context.Context, c Conversation, turns Turns, dry bo
 }
 
 // askList lets the model answer with a list of candidates.
-func (e *Extractor) askList(ctx context.Context, first []model.Message, dry bool, r *Report) error {
+func (e *Extractor) askList(ctx context.Context, first []model.Message, at time.Time, dry bool, r *Report) error {
 	resp, err := e.Model.Complete(ctx, model.Request{System: prompt(true), Messages: first, MaxTokens: 4096})
 	r.Rounds, r.Usage = 1, resp.Usage
 	if err != nil {
 		return err
 	}
-	candidates, err := parseList(resp.Text())
+	candidates, odd, err := parseList(resp.Text())
 	if err != nil {
 		return err
+	}
+	if odd > 0 {
+		r.Refused = append(r.Refused, fmt.Sprintf("%d elements of the answer are no memories", odd))
+	}
+	for i := range candidates {
+		c := &candidates[i]
+		c.Description, c.Body = dates.Absolute(c.Description, at), dates.Absolute(c.Body, at)
 	}
 	return e.write(ctx, candidates, dry, r)
 }
@@ -86,18 +95,31 @@ func (e *Extractor) askList(ctx context.Context, first []model.Message, dry bool
 // errNoList is an answer without a list; the turns are read again with the next ones.
 var errNoList = errors.New("extract: the model's answer holds no JSON array of memories")
 
-// parseList finds the list in an answer, whatever prose surrounds it.
-func parseList(answer string) ([]Candidate, error) {
+// parseList finds the list in an answer, whatever prose surrounds it. odd counts its
+// elements that have another shape; a list of nothing else is none.
+func parseList(answer string) (list []Candidate, odd int, err error) {
 	for i, r := range answer {
 		if r != '[' {
 			continue
 		}
-		var list []Candidate
-		if json.NewDecoder(strings.NewReader(answer[i:])).Decode(&list) == nil {
-			return list[:min(len(list), maxCandidates)], nil
+		var elements []json.RawMessage
+		if json.NewDecoder(strings.NewReader(answer[i:])).Decode(&elements) != nil {
+			continue
 		}
+		for _, e := range elements {
+			var c Candidate
+			if json.Unmarshal(e, &c) != nil || c == (Candidate{}) {
+				odd++
+				continue
+			}
+			list = append(list, c)
+		}
+		if len(list) > 0 || len(elements) == 0 {
+			return list[:min(len(list), maxCandidates)], odd, nil
+		}
+		odd = 0
 	}
-	return nil, errNoList
+	return nil, 0, errNoList
 }
 
 // script prints what was said, the end of it if it is long.

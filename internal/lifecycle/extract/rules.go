@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/memsvc/memsvc/internal/lifecycle/dates"
+	"github.com/memsvc/memsvc/internal/lifecycle/memories"
 	"github.com/memsvc/memsvc/internal/memory"
 )
 
@@ -161,7 +162,7 @@ func explicit(sentence string, at time.Time) (Candidate, bool) {
 	what = dates.Absolute(what, at)
 	body := what
 	if !at.IsZero() {
-		body += saidOn + at.Format("2006-01-02") + "."
+		body += memories.SaidOn + at.Format("2006-01-02") + "."
 	}
 	return Candidate{Name: nameOf(what), Type: typ, Description: short(what, descriptionChars), Body: body, revises: revises || isRevision(sentence)}, true
 }

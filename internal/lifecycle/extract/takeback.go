@@ -99,22 +99,22 @@ func revised(list []memories.Memory, c Candidate) []memories.Memory {
 	if !c.revises {
 		return nil
 	}
-	words := terms(said(c.Body))
+	words := terms(memories.Words(c.Body))
 	for _, m := range list {
 		typ, _ := m.Type()
 		body := strings.TrimSpace(string(m.Body()))
-		what, day, ok := strings.Cut(body, saidOn)
+		what, day, ok := strings.Cut(body, memories.SaidOn)
 		if m.Scope != memory.ScopePrivate || typ != c.Type || !ok || len(day) != len("2006-01-02.") || m.Front.Description != short(what, descriptionChars) {
 			continue
 		}
-		theirs := terms(said(body))
+		theirs := terms(memories.Words(body))
 		common := 0
 		for w := range words {
 			if theirs[w] {
 				common++
 			}
 		}
-		if float64(common) >= alike*float64(max(len(words), len(theirs))) && said(body) != said(c.Body) {
+		if float64(common) >= alike*float64(max(len(words), len(theirs))) && memories.Words(body) != memories.Words(c.Body) {
 			out = append(out, m)
 		}
 	}

@@ -31,6 +31,18 @@ type Turns struct {
 	Lost bool
 }
 
+// at returns when the last of what was said was said, which is what its relative dates
+// are relative to; zero if nobody knows.
+func (t *Turns) at() time.Time {
+	var at time.Time
+	for _, s := range t.Said {
+		if s.Time.After(at) {
+			at = s.Time
+		}
+	}
+	return at
+}
+
 // maxMessages and maxText bound what one extraction looks at: the last messages, and
 // characters of each.
 const (

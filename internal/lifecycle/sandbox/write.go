@@ -10,8 +10,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/memsvc/memsvc/internal/lifecycle/dates"
 	"github.com/memsvc/memsvc/internal/lifecycle/memdir"
 	"github.com/memsvc/memsvc/internal/lifecycle/memories"
+	"github.com/memsvc/memsvc/internal/lifecycle/model"
 	"github.com/memsvc/memsvc/internal/memory"
 )
 
@@ -30,6 +32,7 @@ var (
 	errShrinks = said("this would take most of the text; nothing may be deleted here")
 	errDeletes = said("no more may be deleted in this run")
 	errWrites  = said(fmt.Sprintf("more than %d memories in one run; stop writing", maxWrites))
+	errRefusal = said("these are the words of somebody who declines, and no memory; write nothing instead")
 	errPrivate = said("a line of it stands in a personal memory; only the person may share that")
 )
 
@@ -45,7 +48,10 @@ func (r *run) write(ctx context.Context, input []byte) (string, string, error) {
 	if !ok {
 		return "", "", said(fmt.Sprintf("type: use one of %s", memory.TypeNames()))
 	}
-	d := memories.Draft{Type: typ, Name: in.Name, Description: in.Description, Body: in.Body, Scope: memory.ScopePrivate}
+	if model.Declines(in.Body) {
+		return "", "", errRefusal
+	}
+	d := memories.Draft{Type: typ, Name: in.Name, Description: dates.Absolute(in.Description, r.At), Body: dates.Absolute(in.Body, r.At), Scope: memory.ScopePrivate}
 	if in.Team {
 		d.Scope = memory.ScopeTeam
 	}
@@ -57,11 +63,29 @@ func (r *run) write(ctx context.Context, input []byte) (string, string, error) {
 	if err := r.mayWrite(ctx, ref, nil, content); err != nil {
 		return "", ref.String(), err
 	}
+	if err := r.known(ctx, d); err != nil {
+		return "", ref.String(), err
+	}
 	w, err := r.Store.Add(ctx, d)
 	if errors.Is(err, fs.ErrExist) {
 		err = said("a memory of this type and name is there; read it and use edit")
 	}
 	return r.written(w, content, err, ref)
+}
+
+// known refuses a text that a memory holds already, whatever that is called.
+func (r *run) known(ctx context.Context, d memories.Draft) error {
+	all, _, err := r.Store.List(ctx)
+	if err != nil {
+		return err
+	}
+	words := memories.Words(d.Body)
+	for _, m := range all {
+		if memories.Words(string(m.Body())) == words {
+			return said(fmt.Sprintf("%s says this already; there is nothing to add", m.Ref))
+		}
+	}
+	return nil
 }
 
 func (r *run) edit(ctx context.Context, input []byte) (string, string, error) {
@@ -81,7 +105,10 @@ func (r *run) edit(ctx context.Context, input []byte) (string, string, error) {
 		return "", ref.String(), err
 	}
 	old := memory.ETagOf(m.Content)
-	next, err := edited(&m, in.Old, in.New, in.Body)
+	if model.Declines(in.Body) {
+		return "", ref.String(), errRefusal
+	}
+	next, err := edited(&m, in.Old, dates.Absolute(in.New, r.At), dates.Absolute(in.Body, r.At))
 	switch {
 	case err != nil:
 		return "", ref.String(), err
