@@ -15,7 +15,7 @@ import (
 // same time, in whatever process: the second is skipped.
 type Dreamer struct {
 	Store *memories.Store // personal and team directories
-	Guard memories.Guard  // what it refuses is not written to the team's directory
+	Guard memories.Guard  // what it refuses is not written to the team's directory; nil = the store's
 	Model model.Model     // nil = rules alone
 	// TextOnly says that the model knows no tools: it answers once, with a list of what
 	// to do, instead of working.
@@ -39,6 +39,8 @@ type Dreamer struct {
 	Merge func(path memory.Path, base, ours, theirs []byte) (merged []byte, ok bool)
 	// Record hears of each call of a tool that the model made; nil = nobody does.
 	Record func(sandbox.Call)
+
+	step func(name string) error // set by tests: an error stops a change set there
 }
 
 // Options say how to run.
@@ -139,34 +141,3 @@ type Record struct {
 
 // ErrNoDream is what Undo answers when no dream is left to undo.
 var ErrNoDream = errors.New("there is no dream to undo")
-
-// Run tidies, if the gates let it. What was interrupted before is ended first. On an error
-// nothing is changed, or a journal is left that Recover ends.
-func (d *Dreamer) Run(ctx context.Context, o Options) (Report, error) {
-	began := d.Now()
-	r := Report{DryRun: o.DryRun, By: "rules"}
-	if !o.DryRun {
-		if _, err := d.Recover(ctx); err != nil {
-			return r, err
-		}
-	}
-	r.Took = d.Now().Sub(began)
-	return r, nil
-}
-
-// Undo takes back the last dream that still stands. A memory that was edited since is
-// merged, or left as it is where that does not go, and said to be. When none is left it
-// is ErrNoDream.
-func (d *Dreamer) Undo(_ context.Context) (Report, error) {
-	return Report{}, ErrNoDream
-}
-
-// Log returns the dreams that are still recorded, the newest first.
-func (d *Dreamer) Log(_ context.Context) ([]Record, error) {
-	return nil, nil
-}
-
-// Recover ends a change set that was interrupted, and reports whether there was one.
-func (d *Dreamer) Recover(_ context.Context) (bool, error) {
-	return false, nil
-}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"time"
 
 	"github.com/memsvc/memsvc/internal/memory"
 )
@@ -23,7 +24,7 @@ func (d *Dir) Put(ctx context.Context, path memory.Path, content []byte, want me
 	}
 	var told []memory.Violation
 	err := d.locked(ctx, func() error {
-		if err := d.replace(string(path), content, want); err != nil {
+		if err := d.replace(string(path), content, want, time.Time{}); err != nil {
 			return fmt.Errorf("write %s: %w", path, err)
 		}
 		var err error
@@ -31,6 +32,23 @@ func (d *Dir) Put(ctx context.Context, path memory.Path, content []byte, want me
 		return err
 	})
 	return told, err
+}
+
+// Write writes a memory that meets want and leaves the index as it is: for who changes
+// several and edits the index once, afterwards. The file gets the time at, so that a
+// memory that only looks different stays as old as it is; zero = the present.
+func (d *Dir) Write(ctx context.Context, path memory.Path, content []byte, want memory.Precondition, at time.Time) error {
+	if memory.IsIndex(path) {
+		return fmt.Errorf("write %s: it is the index; memories get their lines by themselves", path)
+	}
+	if len(content) > memory.MaxMemoryBytes {
+		return fmt.Errorf("write %s: %d bytes are more than the %d of a memory", path, len(content), memory.MaxMemoryBytes)
+	}
+	err := d.locked(ctx, func() error { return d.replace(string(path), content, want, at) })
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
 }
 
 // Remove deletes the line of a memory from the index, then the memory, if it meets
@@ -87,7 +105,7 @@ func (d *Dir) editIndex(edit func(*memory.Index) error) ([]memory.Violation, err
 		}
 		text := x.Render()
 		if string(text) != string(old) {
-			err = d.replace(memory.IndexName, text, want)
+			err = d.replace(memory.IndexName, text, want, time.Time{})
 			if (errors.Is(err, ErrChanged) || errors.Is(err, fs.ErrExist)) && try < indexTries {
 				continue
 			}

@@ -41,7 +41,7 @@ func (d *Dir) report(ctx context.Context, index []byte) (IndexReport, error) {
 	r := IndexReport{Missing: x.Missing(paths), Warnings: memory.IndexWarnings(memory.IndexName, index)}
 	for _, e := range x.Ghosts(paths) {
 		// A personal index may name the team's files too: what is there is no ghost.
-		if _, err := d.root.Stat(e.Key()); errors.Is(err, fs.ErrNotExist) {
+		if !d.Has(e.Key()) {
 			r.Ghosts = append(r.Ghosts, e)
 		}
 	}
@@ -104,4 +104,11 @@ func (d *Dir) mend(ctx context.Context, first func(*memory.Index)) (report Index
 		return err
 	})
 	return report, err
+}
+
+// Has reports whether there is a file of this name, or may be: false is certain. What
+// lies outside of the directory is not looked at.
+func (d *Dir) Has(name string) bool {
+	_, err := d.root.Stat(name)
+	return !errors.Is(err, fs.ErrNotExist)
 }

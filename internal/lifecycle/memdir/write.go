@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/memsvc/memsvc/internal/memory"
 )
@@ -23,8 +24,8 @@ const tempPrefix = ".memdir-"
 var ErrChanged = errors.New("the file was changed meanwhile; look at it again")
 
 // replace makes name hold content, durably and atomically, if it meets want. The caller
-// holds the lock.
-func (d *Dir) replace(name string, content []byte, want memory.Precondition) error {
+// holds the lock. at is the time the file gets; zero = the present.
+func (d *Dir) replace(name string, content []byte, want memory.Precondition, at time.Time) error {
 	mode, err := d.meets(name, want)
 	if err != nil {
 		return err
@@ -35,6 +36,12 @@ func (d *Dir) replace(name string, content []byte, want memory.Precondition) err
 	tmp, err := d.writeTemp(content, mode)
 	if err != nil {
 		return err
+	}
+	if !at.IsZero() {
+		if err := d.root.Chtimes(tmp, at, at); err != nil {
+			_ = d.root.Remove(tmp)
+			return cause(err)
+		}
 	}
 	// Programs that do not know the lock write here too: the look right before the
 	// replacement leaves them the least room.

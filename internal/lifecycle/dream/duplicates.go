@@ -1,0 +1,324 @@
+package dream
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/memsvc/memsvc/internal/memory"
+)
+
+// duplicates makes one of memories that say the same. In the team's directory these are
+// exact duplicates alone.
+func (t *tree) duplicates(ctx context.Context) error {
+	t.restating()
+	for _, scope := range []memory.Scope{memory.ScopePrivate, memory.ScopeTeam} {
+		t.exact(scope)
+	}
+	t.contained()
+	t.sameName()
+	if err := t.similar(ctx); err != nil {
+		return err
+	}
+	t.redirect()
+	return nil
+}
+
+// byAge returns the memories of a scope that may be changed, the pinned before the
+// others, the newest first; among equals the shorter name, since copies have longer ones.
+func (t *tree) byAge(scope memory.Scope) []*item {
+	out := slices.DeleteFunc(t.scope(scope), func(it *item) bool { return it.frozen })
+	slices.SortStableFunc(out, func(a, b *item) int {
+		pinned := func(it *item) int {
+			if it.Front.Pinned {
+				return 0
+			}
+			return 1
+		}
+		return cmp.Or(cmp.Compare(pinned(a), pinned(b)), b.Age().Compare(a.Age()), cmp.Compare(len(a.Path), len(b.Path)), cmp.Compare(a.Path, b.Path))
+	})
+	return out
+}
+
+// kindOf is the type as far as it is known.
+func kindOf(it *item) string {
+	if typ, ok := it.Type(); ok {
+		return string(typ)
+	}
+	return it.Front.Type
+}
+
+// shortBody is how many words (or characters, of Chinese and the like) a body has at
+// least that means something without its name.
+const shortBody = 6
+
+// selfContained reports whether a body says what it is about.
+func selfContained(body string) bool {
+	n := 0
+	for _, w := range strings.Fields(body) {
+		n++
+		for _, r := range w {
+			if r > 0x2e80 {
+				n++
+			}
+		}
+	}
+	return n >= shortBody
+}
+
+// restating deletes personal memories that say nothing but what one of the team's says.
+// Nothing of them moves there.
+func (t *tree) restating() {
+	team := t.scope(memory.ScopeTeam)
+	if len(team) == 0 {
+		return
+	}
+	at := map[string][]*item{}
+	facts := map[*item]*known{}
+	for _, it := range team {
+		k := knownOf(string(it.Body()), it.Front.Description)
+		facts[it] = k
+		for g := range k.gists {
+			at[g] = append(at[g], it)
+		}
+	}
+	for _, p := range t.byAge(memory.ScopePrivate) {
+		body := string(p.Body())
+		for _, it := range at[firstGist(body)] {
+			if kindOf(p) == kindOf(it) && facts[it].coversAll(body) && mentions(it, p) && len(extras(p, it)) == 0 && !clash(p, it) && t.drop(p, it, reasonRestates) {
+				break
+			}
+		}
+	}
+}
+
+// firstGist is the gist of a body's first fact, by which those that may say it are found.
+func firstGist(body string) string {
+	for _, u := range unitsOf(body) {
+		if u.kind != blankUnit && u.kind != headUnit && !isFence(strings.TrimSpace(u.raw)) {
+			for line := range strings.Lines(u.raw) {
+				return gist(sentences(strings.TrimSpace(line))[0])
+			}
+		}
+	}
+	return ""
+}
+
+// exact makes one of memories whose bodies are the same.
+func (t *tree) exact(scope memory.Scope) {
+	first := map[string]*item{}
+	for _, it := range t.byAge(scope) {
+		body := plainBody(it.Body())
+		if body == "" {
+			continue
+		}
+		key := body
+		if kindOf(it) == string(memory.TypeUser) {
+			key = "user\n" + body // what is about a person stays apart
+		}
+		keep := first[key]
+		if keep == nil {
+			first[key] = it
+			continue
+		}
+		if !selfContained(body) && !mentions(keep, it) {
+			continue // it is about what its name says, and that differs
+		}
+		t.absorb(keep, it, reasonDuplicate)
+	}
+}
+
+// contained deletes personal memories all of which another one says among other things.
+func (t *tree) contained() {
+	at := map[string][]*item{}
+	facts := map[*item]*known{}
+	list := t.byAge(memory.ScopePrivate)
+	for _, it := range list {
+		k := knownOf(string(it.Body()))
+		facts[it] = k
+		for g := range k.gists {
+			at[g] = append(at[g], it)
+		}
+	}
+	for _, small := range list {
+		body := string(small.Body())
+		g := firstGist(body)
+		if g == "" {
+			continue
+		}
+		for _, big := range at[g] {
+			if big == small || big.gone || kindOf(big) != kindOf(small) || len(big.Body()) < len(small.Body()) || apart(big, small) {
+				continue
+			}
+			if facts[big].coversAll(body) && (selfContained(body) || mentions(big, small)) && t.absorb(big, small, reasonDuplicate) {
+				break
+			}
+		}
+	}
+}
+
+// sameName merges personal memories of one directory that have the same name and type.
+func (t *tree) sameName() {
+	first := map[string]*item{}
+	for _, it := range t.byAge(memory.ScopePrivate) {
+		name := plainName(it.Front.Name)
+		if name == "" {
+			continue
+		}
+		key := kindOf(it) + "\n" + it.Path.Dir() + "\n" + name
+		if keep := first[key]; keep != nil {
+			t.absorb(keep, it, reasonInto)
+		} else {
+			first[key] = it
+		}
+	}
+}
+
+// plainName is a name in the form by which two are the same.
+func plainName(name string) string {
+	return strings.Join(strings.FieldsFunc(strings.ToLower(norm.NFKC.String(name)), func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	}), " ")
+}
+
+// absorb makes one of two memories of a scope: keep says then what both said, and old is
+// gone. It does nothing, and says so, where a fact would be lost or a cap passed.
+func (t *tree) absorb(keep, old *item, reason string) bool {
+	if clash(old, keep) || t.deletes <= 0 && !t.drop(old, keep, reason) {
+		return false
+	}
+	body, superseded := mergeBodies(string(keep.Body()), string(old.Body()))
+	next := &item{Memory: keep.Memory}
+	next.parse(keep.withBody(body))
+	if also := aside(next, old); also != "" {
+		next.parse(next.withBody(withLine(string(next.Body()), also)))
+	}
+	if text := withFields(next, extras(old, keep)); text != nil {
+		next.parse(text)
+	}
+	if len(next.Content) > memory.MaxMemoryBytes || !t.drop(old, keep, reason) {
+		return false
+	}
+	t.set(keep, next.Content, reasonMerged)
+	old.superseded = append(old.superseded, superseded...)
+	return true
+}
+
+// withLine adds a paragraph at the end of a body.
+func withLine(body, line string) string {
+	end := "\n"
+	if strings.Contains(body, "\r\n") {
+		end = "\r\n"
+	}
+	return strings.TrimRight(body, "\r\n") + end + end + line + end
+}
+
+// mentions reports whether a memory has the words of another's name and, mostly, of its
+// description.
+func mentions(it, other *item) bool { return aside(it, other) == "" }
+
+// aside returns the line that keeps what the name and the description of a memory say and
+// the text of another does not; "" = nothing.
+func aside(keep, old *item) string {
+	have := termsOf(keep.Front.Name + "\n" + keep.Front.Description + "\n" + string(keep.Body()))
+	name, description := old.Front.Name, old.Front.Description
+	for term := range termsOf(name) {
+		if !have[term] && !isCopyMark(term) {
+			if missing(have, description) {
+				return "Also noted as: " + name + " — " + description
+			}
+			return "Also noted as: " + name
+		}
+	}
+	if missing(have, description) {
+		return description
+	}
+	return ""
+}
+
+// isCopyMark knows what is put after a name so that a second file can have it.
+func isCopyMark(term string) bool {
+	return term == "copy" || term == "副本" || len(term) <= 2 && strings.Trim(term, "0123456789") == ""
+}
+
+// missing reports whether a description says more than a text does: a number that the
+// text has not, or a good part of other words.
+func missing(have map[string]bool, description string) bool {
+	terms := termsOf(description)
+	lacks := 0
+	for term := range terms {
+		if have[term] {
+			continue
+		}
+		if strings.ContainsAny(term, "0123456789") {
+			return true
+		}
+		lacks++
+	}
+	return 5*lacks > 2*len(terms)
+}
+
+// ordinary are the fields of a head that say nothing of their own, or that the merged
+// memory has in its own right.
+func ordinary(key string) bool {
+	switch key {
+	case "name", "title", "description", "type", "date", "modified", "node_type", "originSessionId",
+		"metadata", "metadata.type", "metadata.node_type", "metadata.originSessionId", "metadata.modified":
+		return true
+	}
+	return false
+}
+
+// extras returns the fields of a head that another lacks, as they stand.
+func extras(of, in *item) (out [][]byte) {
+	for _, f := range of.Front.Fields {
+		if f.Key == "" && len(bytes.TrimSpace(f.Raw)) == 0 || ordinary(f.Key) {
+			continue
+		}
+		if has, ok := in.Front.Field(f.Key); ok && bytes.Equal(bytes.TrimSpace(has.Raw), bytes.TrimSpace(f.Raw)) {
+			continue
+		}
+		out = append(out, f.Raw)
+	}
+	return out
+}
+
+// clash reports whether the heads of two memories hold fields that no one head can hold:
+// the same key with different values, comments, nested fields.
+func clash(of, in *item) bool {
+	for _, f := range of.Front.Fields {
+		if f.Key == "" && len(bytes.TrimSpace(f.Raw)) == 0 || ordinary(f.Key) {
+			continue
+		}
+		has, ok := in.Front.Field(f.Key)
+		switch {
+		case ok && bytes.Equal(bytes.TrimSpace(has.Raw), bytes.TrimSpace(f.Raw)):
+		case ok, f.Key == "", strings.HasPrefix(f.Key, "metadata."), !in.Front.Present:
+			return true
+		}
+	}
+	return false
+}
+
+// withFields returns the text with fields added at the end of the head; nil = there are
+// none to add.
+func withFields(it *item, fields [][]byte) []byte {
+	if len(fields) == 0 {
+		return nil
+	}
+	crlf := bytes.Contains(it.head(), []byte("\r\n"))
+	text := bytes.Clone(it.Content[:it.Front.YAMLEnd])
+	for _, f := range fields {
+		f = append(bytes.TrimRight(bytes.ReplaceAll(f, []byte("\r\n"), []byte("\n")), "\n"), '\n')
+		if crlf {
+			f = bytes.ReplaceAll(f, []byte("\n"), []byte("\r\n"))
+		}
+		text = append(text, f...)
+	}
+	return append(text, it.Content[it.Front.YAMLEnd:]...)
+}

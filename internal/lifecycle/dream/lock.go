@@ -1,0 +1,211 @@
+package dream
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/memsvc/memsvc/internal/filelock"
+	"github.com/memsvc/memsvc/internal/memory"
+	"github.com/memsvc/memsvc/internal/wholefile"
+)
+
+// LockName is the file in the personal directory that clients and we share: its body is
+// the PID of who is dreaming, its mtime the last dream. Ours has an empty body when nobody
+// dreams. It is hidden and lies above team/, so it is never synced.
+const LockName = ".consolidate-lock"
+
+func (d *Dreamer) lockFile() string {
+	return filepath.Join(d.Store.Dir(memory.ScopePrivate), LockName)
+}
+
+// last returns when the last dream was, of ours or of a client's; zero = never.
+func (d *Dreamer) last() (time.Time, error) {
+	fi, err := os.Lstat(d.lockFile())
+	if errors.Is(err, fs.ErrNotExist) {
+		return time.Time{}, nil
+	}
+	if err != nil {
+		return time.Time{}, fmt.Errorf("dream: %w", err)
+	}
+	return fi.ModTime(), nil
+}
+
+func (d *Dreamer) lockBody() (string, error) {
+	fi, err := os.Lstat(d.lockFile())
+	if err == nil && (!fi.Mode().IsRegular() || fi.Size() > 1024) {
+		return "", nil // whatever it is, nobody's PID
+	}
+	text, err := os.ReadFile(d.lockFile())
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return strings.TrimSpace(string(text)), err
+}
+
+// held reports whether somebody else holds the lock: it is younger than StaleAfter, and
+// its holder lives. Our own PID is what an earlier life of ours left: whoever asks has our
+// own lock, under which no dream runs.
+func (d *Dreamer) held() (bool, error) {
+	at, err := d.last()
+	if err != nil || at.IsZero() || d.Now().Sub(at) >= StaleAfter {
+		return false, err
+	}
+	body, err := d.lockBody()
+	if err != nil {
+		return false, fmt.Errorf("dream: %w", err)
+	}
+	pid, err := strconv.Atoi(body)
+	return err == nil && pid > 0 && pid != os.Getpid() && alive(pid), nil
+}
+
+// taken is what is noted beside the lock, so that a kill does not pass for a dream.
+type taken struct {
+	PID     int
+	Had     bool // there was a lock file
+	Prior   time.Time
+	Started time.Time
+	Done    bool // the dream is over, and went well
+}
+
+func (d *Dreamer) takenFile() string { return filepath.Join(d.Dir, "lock.json") }
+
+func (d *Dreamer) note(t taken) error {
+	text, err := json.Marshal(t)
+	if err == nil {
+		err = wholefile.Replace(d.takenFile(), text, 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("dream: note the lock: %w", err)
+	}
+	return nil
+}
+
+// take takes the lock that clients know; ok is false when somebody else has it. The
+// caller holds our own.
+func (d *Dreamer) take(now time.Time) (t taken, ok bool, err error) {
+	held, err := d.held()
+	if err != nil || held {
+		return taken{}, false, err
+	}
+	prior, err := d.last()
+	if err != nil {
+		return taken{}, false, err
+	}
+	t = taken{PID: os.Getpid(), Had: !prior.IsZero(), Prior: prior, Started: now}
+	if err := os.MkdirAll(d.Store.Dir(memory.ScopePrivate), 0o700); err != nil {
+		return taken{}, false, fmt.Errorf("dream: %w", err)
+	}
+	if err := d.note(t); err != nil {
+		return taken{}, false, err
+	}
+	if err := d.writeLock(strconv.Itoa(t.PID), now); err != nil {
+		return taken{}, false, errors.Join(err, d.release(t))
+	}
+	// A client that knows nothing but this file may have written it at the same moment:
+	// the later one has it.
+	if d.ours(t) {
+		return t, true, nil
+	}
+	return taken{}, false, d.release(t)
+}
+
+// ours reports whether the lock is still ours.
+func (d *Dreamer) ours(t taken) bool {
+	body, err := d.lockBody()
+	return err == nil && body == strconv.Itoa(t.PID)
+}
+
+func (d *Dreamer) writeLock(body string, at time.Time) error {
+	err := wholefile.Replace(d.lockFile(), []byte(body), 0o600)
+	if err == nil {
+		err = os.Chtimes(d.lockFile(), at, at)
+	}
+	if err != nil {
+		return fmt.Errorf("dream: %w", err)
+	}
+	return nil
+}
+
+// release gives the lock back: after a dream that went well it says when that was, else
+// what it said before. A lock that somebody else has taken meanwhile is left alone.
+func (d *Dreamer) release(t taken) error {
+	if t.Done {
+		if err := d.note(t); err != nil {
+			return err
+		}
+	}
+	body, err := d.lockBody()
+	if err != nil {
+		return fmt.Errorf("dream: %w", err)
+	}
+	if body == strconv.Itoa(t.PID) || body == "" {
+		switch {
+		case t.Done:
+			err = d.writeLock("", t.Started)
+		case t.Had:
+			err = d.writeLock("", t.Prior)
+		default:
+			err = remove(d.lockFile())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return remove(d.takenFile())
+}
+
+// remove deletes a file that may be gone.
+func remove(name string) error {
+	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("dream: %w", err)
+	}
+	return nil
+}
+
+// settle ends a lock that a killed dream left. done says that its change set was ended.
+func (d *Dreamer) settle(done bool) error {
+	text, err := os.ReadFile(d.takenFile())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("dream: %w", err)
+	}
+	var t taken
+	if json.Unmarshal(text, &t) != nil {
+		return remove(d.takenFile())
+	}
+	t.Done = t.Done || done
+	return d.release(t)
+}
+
+// ErrBusy is what Undo answers while a dream is under way, ours or a client's.
+var ErrBusy = errors.New("another dream of this project is under way; try again when it is over")
+
+// exclusive takes our own lock, which ends with the process that holds it.
+func (d *Dreamer) exclusive() (release func(), err error) {
+	if err := os.MkdirAll(filepath.Join(d.Dir, "dreams"), 0o700); err != nil {
+		return nil, fmt.Errorf("dream: %w", err)
+	}
+	f, err := os.OpenFile(filepath.Join(d.Dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("dream: %w", err)
+	}
+	switch err := filelock.TryLock(f); {
+	case err == nil, errors.Is(err, filelock.ErrUnsupported):
+		return func() { _ = f.Close() }, nil
+	case errors.Is(err, filelock.ErrHeld):
+		_ = f.Close() // nothing was written
+		return nil, ErrBusy
+	default:
+		_ = f.Close() // nothing was written
+		return nil, fmt.Errorf("dream: %w", err)
+	}
+}

@@ -1,0 +1,200 @@
+package dream
+
+import (
+	"slices"
+	"strings"
+)
+
+// known is what a body says, in the forms by which a line is found to be said already.
+type known struct {
+	normals, gists, blocks map[string]bool
+	values                 map[string][]string // of the keys of lines "X: value"
+}
+
+func knownOf(texts ...string) *known {
+	k := &known{map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string][]string{}}
+	for _, text := range texts {
+		for _, u := range unitsOf(text) {
+			k.add(u)
+		}
+	}
+	return k
+}
+
+func (k *known) add(u unit) {
+	if u.kind == blankUnit {
+		return
+	}
+	if isFence(strings.TrimSpace(u.raw)) {
+		k.blocks[u.block()] = true
+		return
+	}
+	for line := range strings.Lines(u.raw) {
+		k.line(line)
+		for _, s := range sentences(strings.TrimSpace(line)) {
+			k.line(s)
+		}
+		if key, value := keyOf(line); key != "" {
+			k.values[key] = append(k.values[key], value)
+		}
+	}
+}
+
+func (k *known) line(line string) {
+	if n := normal(line); n != "" {
+		k.normals[n] = true
+	}
+	if g := gist(line); g != "" {
+		k.gists[g] = true
+	}
+}
+
+// says reports whether a line is said already.
+func (k *known) says(line string) bool {
+	n := normal(line)
+	return n == "" || saidOn.MatchString(n) || k.normals[n] || k.gists[gist(line)]
+}
+
+// covers reports whether all of a unit is said already.
+func (k *known) covers(u unit) bool {
+	switch {
+	case u.kind == blankUnit:
+		return true
+	case isFence(strings.TrimSpace(u.raw)):
+		return k.blocks[u.block()]
+	}
+	for line := range strings.Lines(u.raw) {
+		if k.says(line) {
+			continue
+		}
+		for _, s := range sentences(strings.TrimSpace(line)) {
+			if !k.says(s) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// coversAll reports whether a whole body is said already; headings are no facts.
+func (k *known) coversAll(body string) bool {
+	for _, u := range unitsOf(body) {
+		if u.kind != headUnit && !k.covers(u) {
+			return false
+		}
+	}
+	return true
+}
+
+// otherwise reports whether the newer text plainly says otherwise than an older line: it
+// has another value for the key that the line has, and each text has the key once.
+func (k *known) otherwise(u unit, old *known) bool {
+	if u.kind != lineUnit {
+		return false
+	}
+	key, value := keyOf(u.raw)
+	return key != "" && len(k.values[key]) == 1 && len(old.values[key]) == 1 && k.values[key][0] != value
+}
+
+// section is a heading and what stands below it.
+type section struct {
+	heading string
+	units   []unit
+}
+
+func sectionsOf(body string) []section {
+	out := []section{{}}
+	for _, u := range unitsOf(body) {
+		if u.kind == headUnit {
+			out = append(out, section{heading: u.heading})
+		}
+		s := &out[len(out)-1]
+		s.units = append(s.units, u)
+	}
+	return out
+}
+
+// mergeBodies returns the newer body with what only the older one says, below the same
+// heading where there is one, and the older lines that the newer text says otherwise.
+func mergeBodies(newer, older string) (merged string, superseded []string) {
+	older = strings.ReplaceAll(older, "\r\n", "\n")
+	end := "\n"
+	if strings.Contains(newer, "\r\n") {
+		end = "\r\n"
+	}
+	k, old := knownOf(newer), knownOf(older)
+	out := sectionsOf(newer)
+	changed := false
+	for _, s := range sectionsOf(older) {
+		adjacent := false // the unit before this one was taken over, too
+		for _, u := range s.units {
+			switch {
+			case u.kind == headUnit || u.kind == blankUnit, k.covers(u):
+				adjacent = false
+				continue
+			case k.otherwise(u, old):
+				superseded = append(superseded, strings.TrimSpace(u.raw))
+				adjacent = false
+				continue
+			}
+			u = k.rest(u)
+			at := slices.IndexFunc(out, func(o section) bool { return o.heading == s.heading })
+			if at < 0 {
+				out = append(out, section{heading: s.heading, units: []unit{{raw: end, kind: blankUnit}, s.units[0].ending(end)}})
+				at = len(out) - 1
+			}
+			out[at].add(u.ending(end), adjacent, end)
+			k.add(u)
+			adjacent, changed = true, true
+		}
+	}
+	if !changed {
+		return newer, superseded
+	}
+	var b strings.Builder
+	for _, s := range out {
+		for _, u := range s.units {
+			b.WriteString(u.raw)
+			if !strings.HasSuffix(u.raw, "\n") {
+				b.WriteString(end)
+			}
+		}
+	}
+	return b.String(), superseded
+}
+
+// rest returns what of a line of prose is not said already.
+func (k *known) rest(u unit) unit {
+	if u.kind != lineUnit {
+		return u
+	}
+	line := strings.TrimRight(u.raw, "\n")
+	list := sentences(line)
+	kept := slices.DeleteFunc(slices.Clone(list), func(s string) bool { return k.says(s) })
+	if len(kept) == 0 || len(kept) == len(list) {
+		return u
+	}
+	text := strings.TrimSpace(strings.Join(kept, ""))
+	if mark := marker.FindString(line); mark != "" && !strings.HasPrefix(text, strings.TrimSpace(mark)) {
+		text = mark + text
+	}
+	u.raw = text + "\n"
+	return u
+}
+
+// add puts a unit at the end of a section, before the blank lines that end it.
+func (s *section) add(u unit, adjacent bool, eol string) {
+	end := len(s.units)
+	for end > 0 && s.units[end-1].kind == blankUnit && (end > 1 || s.heading != "") {
+		end--
+	}
+	put := []unit{u}
+	if end > 0 {
+		last := s.units[end-1]
+		lists := marker.MatchString(u.raw) && marker.MatchString(last.raw) && last.kind != headUnit
+		if !adjacent && !lists && last.kind != blankUnit {
+			put = []unit{{raw: eol, kind: blankUnit}, u}
+		}
+	}
+	s.units = slices.Insert(s.units, end, put...)
+}

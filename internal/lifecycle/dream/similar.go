@@ -1,0 +1,158 @@
+package dream
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/memsvc/memsvc/internal/lexical"
+	"github.com/memsvc/memsvc/internal/memory"
+)
+
+// When two personal memories of a type are near duplicates: by the share of the terms of
+// both bodies that they have in common, less where their names have as much in common, or
+// where both begin with the same statement.
+const (
+	nearBody      = 0.70
+	nearNamedBody = 0.50
+	nearBegun     = 0.35
+	nearName      = 0.60
+	nearTerms     = 5 // that each body has at least; shorter ones say too little to compare
+)
+
+// termsOf returns the terms of a text: stemmed words, and pairs of characters of Chinese
+// and the like.
+func termsOf(text string) map[string]bool {
+	out := map[string]bool{}
+	for tok := range lexical.Tokens(text) {
+		if !tok.Single {
+			out[tok.Term] = true
+		}
+	}
+	if len(out) == 0 {
+		for tok := range lexical.Tokens(text) {
+			out[tok.Term] = true
+		}
+	}
+	return out
+}
+
+func overlap(a, b map[string]bool) float64 {
+	common := 0
+	for t := range a {
+		if b[t] {
+			common++
+		}
+	}
+	if common == 0 {
+		return 0
+	}
+	return float64(common) / float64(len(a)+len(b)-common)
+}
+
+// similar merges personal memories that are near duplicates, the older into the newer,
+// until none is left. A fact that one of the two has alone is kept.
+func (t *tree) similar(ctx context.Context) error {
+	for again := true; again && t.deletes > 0; {
+		again = false
+		for _, p := range t.pairs() {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if !p[0].gone && !p[1].gone && t.absorb(p[0], p[1], reasonInto) {
+				again = true
+			}
+		}
+	}
+	return nil
+}
+
+// pairs returns the near duplicates, the newer memory first. Whoever has enough in common
+// has one of the rarest terms in common, so that only few are compared.
+func (t *tree) pairs() [][2]*item {
+	list := t.byAge(memory.ScopePrivate)
+	bodies := make([]map[string]bool, len(list))
+	count := map[string]int{}
+	for i, it := range list {
+		bodies[i] = termsOf(string(it.Body()))
+		for term := range bodies[i] {
+			count[term]++
+		}
+	}
+	seen := map[string][]int{}
+	var out [][2]*item
+	for i, it := range list {
+		if len(bodies[i]) < nearTerms {
+			continue
+		}
+		rare := slices.SortedFunc(keys(bodies[i]), func(a, b string) int { return cmp.Or(cmp.Compare(count[a], count[b]), cmp.Compare(a, b)) })
+		rare = rare[:min(len(rare), len(rare)-int(nearBegun*float64(len(rare)))+1)]
+		compared := map[int]bool{}
+		for _, term := range rare {
+			for _, j := range seen[term] {
+				if !compared[j] && near(list[j], it, bodies[j], bodies[i]) {
+					out = append(out, [2]*item{list[j], it})
+				}
+				compared[j] = true
+			}
+			seen[term] = append(seen[term], i)
+		}
+	}
+	return out
+}
+
+func keys(m map[string]bool) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for k := range m {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+func near(a, b *item, inA, inB map[string]bool) bool {
+	if kindOf(a) != kindOf(b) || apart(a, b) {
+		return false
+	}
+	share := overlap(inA, inB)
+	switch {
+	case share >= nearBody:
+		return true
+	case share >= nearNamedBody && overlap(termsOf(a.Front.Name), termsOf(b.Front.Name)) >= nearName:
+		return true
+	case share >= nearBegun:
+		first := firstGist(string(a.Body()))
+		return selfContained(first) && first == firstGist(string(b.Body()))
+	}
+	return false
+}
+
+// apart reports whether two memories are about different things, however alike they are
+// told: each name has a word that the other's text lacks and its own text needs, or the
+// names differ in a number or a letter on both sides (v1 and v2, service A and B).
+func apart(a, b *item) bool {
+	return own(a, b) && own(b, a) || numbered(a, b) && numbered(b, a)
+}
+
+func own(a, b *item) bool {
+	other := termsOf(b.Front.Name + "\n" + b.Front.Description + "\n" + string(b.Body()))
+	text := termsOf(a.Front.Description + "\n" + string(a.Body()))
+	for term := range termsOf(a.Front.Name) {
+		if !other[term] && text[term] {
+			return true
+		}
+	}
+	return false
+}
+
+func numbered(a, b *item) bool {
+	there := strings.Fields(plainName(b.Front.Name))
+	for _, w := range strings.Fields(plainName(a.Front.Name)) {
+		if !slices.Contains(there, w) && (strings.ContainsAny(w, "0123456789") || len(w) == 1) {
+			return true
+		}
+	}
+	return false
+}
