@@ -1,8 +1,10 @@
 package sqlite
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -18,26 +20,62 @@ const lookEvery = time.Second
 // a directory emptied under it. SQLite would go on with the file that it has open,
 // which nobody will ever read again, or mix its log into a file that is another one.
 // Only the writer uses it.
+//
+// A time stamp alone says nothing: a backup program or a person's touch changes it. When
+// it moved, the beginning of the file decides; see mark.
 type ground struct {
 	db, log, lock string
+	file          *os.File    // the database, for reading its mark; see newGround
 	was           os.FileInfo // the database after the writer's last change to it
+	mark          [sha256.Size]byte
+	unmarked      bool        // the file may be copied into again without a new mark; see mark
 	wasLog        os.FileInfo // nil while there is none
 	wasLock       os.FileInfo
 	lost          error // why nothing may be written any more; once set it stays
 	tell          func(error)
 }
 
+// markBytes is how much of the file's beginning makes its mark: SQLite's header and the
+// first pages, where the epochs are.
+const markBytes = 64 << 10
+
+// readMark returns the mark of the database's content. The header counts the changes of
+// the first page, and the writer changes that page once between any two copyings of the
+// log into the file: so a copy of the file that was made before another copying has
+// another mark, and one with the same mark has the same bytes. Another hub's file differs
+// by its epochs.
+func (g *ground) readMark() (mark [sha256.Size]byte, err error) {
+	h := sha256.New()
+	if _, err := io.Copy(h, io.NewSectionReader(g.file, 0, markBytes)); err != nil {
+		return mark, err
+	}
+	h.Sum(mark[:0])
+	return mark, nil
+}
+
 // newGround looks at the files of dir. tell, if not nil, is told once when they are
-// no longer the same.
+// no longer the same. The database is opened once, and closed after SQLite closed it:
+// the first close of a file in a process takes the locks that SQLite has on it.
 func newGround(dir string, lock *os.File, tell func(error)) (*ground, error) {
 	db := filepath.Join(dir, FileName)
-	g := &ground{db: db, log: db + "-wal", lock: filepath.Join(dir, lockName), tell: tell}
-	var err, lockErr error
-	g.was, err = os.Stat(g.db)
+	g := &ground{db: db, log: db + "-wal", lock: filepath.Join(dir, lockName), tell: tell, unmarked: true}
+	var err error
+	if g.file, err = os.Open(db); err != nil {
+		return nil, err
+	}
+	var markErr, lockErr error
+	g.was, err = g.file.Stat()
+	g.mark, markErr = g.readMark()
 	g.wasLock, lockErr = lock.Stat()
 	g.wasLog, _ = os.Stat(g.log) // made by the first commit
-	return g, errors.Join(err, lockErr)
+	if err := errors.Join(err, markErr, lockErr); err != nil {
+		return nil, errors.Join(err, g.file.Close()) // SQLite's locks go too, and so does the store
+	}
+	return g, nil
 }
+
+// close lets go of the database; SQLite must have closed it before.
+func (g *ground) close() error { return g.file.Close() }
 
 // before returns an error if somebody else wrote to the database or replaced it since
 // the writer's last change.
@@ -51,9 +89,15 @@ func (g *ground) before() error {
 		return g.lose(g.db, "is gone")
 	case !os.SameFile(now, g.was):
 		return g.lose(g.db, "is another file now")
-	case now.Size() != g.was.Size() || !now.ModTime().Equal(g.was.ModTime()):
+	case now.Size() != g.was.Size():
+		return g.lose(g.db, "was written to by another program")
+	case now.ModTime().Equal(g.was.ModTime()):
+		return nil
+	}
+	if mark, err := g.readMark(); err != nil || mark != g.mark {
 		return g.lose(g.db, "was written to by another program")
 	}
+	g.was = now // touched, nothing else
 	return nil
 }
 
@@ -69,6 +113,12 @@ func (g *ground) after() error {
 	}
 	if !os.SameFile(now, g.was) {
 		return g.lose(g.db, "is another file now")
+	}
+	if now.Size() != g.was.Size() || !now.ModTime().Equal(g.was.ModTime()) {
+		if g.mark, err = g.readMark(); err != nil {
+			return g.lose(g.db, "cannot be read any more")
+		}
+		g.unmarked = true
 	}
 	g.was = now
 	if lock, err := os.Stat(g.lock); err != nil || !os.SameFile(lock, g.wasLock) {

@@ -1,6 +1,7 @@
 package sqlite_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/memsvc/memsvc/internal/hub/store"
 	"github.com/memsvc/memsvc/internal/hub/store/sqlite"
+	"github.com/memsvc/memsvc/internal/hubtest"
 	"github.com/memsvc/memsvc/internal/memory"
 )
 
@@ -33,9 +35,11 @@ func TestFilesReplacedUnderARunningStore(t *testing.T) {
 		do func(t *testing.T, dir, snapshot string)
 		// slow: seen by the calm look only, not by the next commit.
 		slow bool
+		// copied: first the log is copied into the file, which then differs from the snapshot.
+		copied bool
 	}{
 		"database replaced": {do: func(t *testing.T, dir, snapshot string) { replace(t, dir, snapshot, sqlite.FileName) }},
-		"database overwritten in place": {do: func(t *testing.T, dir, snapshot string) {
+		"database overwritten in place": {copied: true, do: func(t *testing.T, dir, snapshot string) {
 			text, err := os.ReadFile(filepath.Join(snapshot, sqlite.FileName))
 			if err == nil {
 				err = os.WriteFile(filepath.Join(dir, sqlite.FileName), text, 0o600)
@@ -44,6 +48,11 @@ func TestFilesReplacedUnderARunningStore(t *testing.T) {
 				t.Fatal(err)
 			}
 		}},
+		"database truncated": {do: func(t *testing.T, dir, _ string) {
+			if err := os.Truncate(filepath.Join(dir, sqlite.FileName), 4096); err != nil {
+				t.Fatal(err)
+			}
+		}, copied: true},
 		"database removed": {do: func(t *testing.T, dir, _ string) { mustRemove(t, filepath.Join(dir, sqlite.FileName)) }},
 		"directory moved away": {do: func(t *testing.T, dir, _ string) {
 			if err := os.Rename(dir, dir+"-old"); err != nil {
@@ -88,6 +97,16 @@ func TestFilesReplacedUnderARunningStore(t *testing.T) {
 			if err := commit("two"); err != nil {
 				t.Fatal(err)
 			}
+			if tc.copied {
+				_, err := s.Redact(t.Context(), store.RedactRequest{Project: key, Path: "a.md", Marker: []byte("gone\n"), Author: memory.Author{Principal: "p"}, Now: time.Unix(3, 0)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				waitForEmptyLog(t, dir)
+				if err := commit("past the writer's own look"); err != nil {
+					t.Fatal(err)
+				}
+			}
 			tc.do(t, dir, snapshot)
 			if !tc.slow {
 				if err := commit("three"); !errors.Is(err, memory.ErrUnavailable) || !strings.Contains(err.Error(), "while this hub was running on it") {
@@ -109,6 +128,79 @@ func TestFilesReplacedUnderARunningStore(t *testing.T) {
 				t.Error("told twice")
 			}
 		})
+	}
+}
+
+// TestTouchedIsNotReplaced changes the database's time stamps, and puts the very same
+// bytes into it: the store goes on. Then it puts in what the file held before the log was
+// last copied into it, of the same size: the store notices.
+func TestTouchedIsNotReplaced(t *testing.T) {
+	dir := t.TempDir()
+	live := filepath.Join(dir, sqlite.FileName)
+	lost := make(chan error, 1)
+	s, err := sqlite.Open(sqlite.Options{Dir: dir, Lost: func(err error) { lost <- err }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }() // it cannot end well
+	key := memory.ProjectKey{Team: "acme", Project: "app"}
+	if err := s.CreateProject(t.Context(), key, time.Unix(1, 0)); err != nil {
+		t.Fatal(err)
+	}
+	commit := func(text string) error {
+		_, err := s.Commit(t.Context(), store.CommitRequest{
+			Project: key, Now: time.Unix(2, 0), Author: memory.Author{Principal: "p"}, Quota: store.Quota{Files: 100, Bytes: 1 << 20},
+			Changes: []memory.Change{{Path: "a.md", Kind: memory.Put, Content: []byte(text)}},
+		})
+		return err
+	}
+	// settle has the log copied into the file, and returns what the file holds then.
+	settle := func() []byte {
+		t.Helper()
+		if err := commit("a secret"); err != nil {
+			t.Fatal(err)
+		}
+		_, err := s.Redact(t.Context(), store.RedactRequest{Project: key, Path: "a.md", Marker: []byte("gone\n"), Author: memory.Author{Principal: "p"}, Now: time.Unix(3, 0)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		waitForEmptyLog(t, dir)
+		if err := commit("past the writer's own look"); err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(live)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	touches := func(name string, touch func() error) {
+		t.Helper()
+		for range 3 {
+			if err := errors.Join(touch(), commit(name)); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+		}
+	}
+	touches("touched before anything was copied", func() error { return os.Chtimes(live, time.Unix(4, 0), time.Unix(5, 0)) })
+	before := settle()
+	touches("touched", func() error { return os.Chtimes(live, time.Unix(6, 0), time.Unix(7, 0)) })
+	after := settle()
+	touches("the same bytes", func() error { return os.WriteFile(live, after, 0o600) })
+	if len(lost) > 0 {
+		t.Fatal(<-lost)
+	}
+	for len(before) < len(after) { // the file grew: go on until it does not
+		before, after = after, settle()
+	}
+	if bytes.Equal(before, after) {
+		t.Fatal("nothing was copied into the file; the test tests nothing")
+	}
+	if err := os.WriteFile(live, before, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := commit("after an older copy"); !errors.Is(err, memory.ErrUnavailable) || !strings.Contains(err.Error(), "written to by another program") {
+		t.Fatalf("an older copy of the same size: %v, want it refused", err)
 	}
 }
 
@@ -181,6 +273,15 @@ func TestOwnWritesAreNoLoss(t *testing.T) {
 	if len(lost) > 0 {
 		t.Error(<-lost)
 	}
+}
+
+// waitForEmptyLog waits until the log is copied into the file, as after a redaction.
+func waitForEmptyLog(t *testing.T, dir string) {
+	t.Helper()
+	hubtest.Eventually(t, 20*time.Second, "the log is in the file", func() bool {
+		info, err := os.Stat(filepath.Join(dir, sqlite.FileName+"-wal"))
+		return err == nil && info.Size() == 0
+	})
 }
 
 func mustRemove(t *testing.T, name string) {

@@ -220,6 +220,9 @@ func (s *Store) closeFiles() error {
 	}
 	if s.w != nil { // last, so that closing it checkpoints the log
 		errs = append(errs, s.w.c.close())
+		if s.w.ground != nil {
+			errs = append(errs, s.w.ground.close())
+		}
 	}
 	return errors.Join(append(errs, s.lock.Close())...)
 }

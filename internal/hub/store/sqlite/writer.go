@@ -208,9 +208,16 @@ func (w *writer) try(batch []*request, answers []error) (err error) {
 	if !t.wrote {
 		return w.c.exec(stRollback)
 	}
+	if w.ground.unmarked {
+		// Writing the schema's version, the same one, changes the first page.
+		if err := w.c.script(fmt.Sprintf("PRAGMA user_version=%d", len(migrations()))); err != nil {
+			return err
+		}
+	}
 	if err := w.c.exec(stCommit); err != nil {
 		return err
 	}
+	w.ground.unmarked = false
 	t.publish()
 	return nil
 }
