@@ -51,7 +51,7 @@ func (s *Service) Redact(ctx context.Context, c Call, key memory.ProjectKey, pat
 	if err != nil {
 		return memory.Commit{}, err
 	}
-	prints, err := s.redactionPrints(ctx, key, path, etags, policy)
+	prints, texts, err := s.redactionPrints(ctx, key, path, etags, policy)
 	if err != nil {
 		return memory.Commit{}, err
 	}
@@ -77,29 +77,50 @@ func (s *Service) Redact(ctx context.Context, c Call, key memory.ProjectKey, pat
 		Project: key, Path: path, ETags: etags, Marker: []byte(Marker), Fingerprints: prints,
 		Author: memory.Author{Principal: c.Principal.Name}, Now: s.Now(), Reason: reason,
 	})
+	if errors.Is(err, memory.ErrNotFound) {
+		err = s.nothingToRedact(ctx, key, path, etags, err)
+	}
 	if err != nil {
 		return memory.Commit{}, err
 	}
 	subject = key.MemoryName(memory.Path(s.tellable(policy, string(path))))
 	s.Feed.Forget(key)
 	s.search.forget(key)
-	detail := fmt.Sprintf("revision %d, %d texts; backups made before still hold them", res.Commit.Revision, len(prints))
+	detail := fmt.Sprintf("revision %d, %d texts; backups made before still hold them", res.Commit.Revision, texts)
 	return res.Commit, s.audit(ctx, c, key.Team, "redact", subject, detail)
 }
 
-// redactionPrints fingerprints every stored text that is to go, and the findings in it.
-func (s *Service) redactionPrints(ctx context.Context, key memory.ProjectKey, path memory.Path, etags []memory.ETag, policy Policy) ([]string, error) {
+// nothingToRedact says why there was nothing to redact, where err says that there was not.
+func (s *Service) nothingToRedact(ctx context.Context, key memory.ProjectKey, path memory.Path, etags []memory.ETag, err error) error {
+	m, gerr := s.Backend.Get(ctx, key, path, 0)
+	why := ""
+	switch {
+	case gerr != nil:
+		return err // no such memory
+	case len(etags) > 0:
+		why = "no stored version has one of these etags; memsync-agent log --json lists them"
+	case isMarker(m.Content):
+		why = "no stored version holds a text any more; it was redacted before"
+	default:
+		return err
+	}
+	return &memory.Error{Reason: memory.ReasonNotFound, Message: key.MemoryName(path) + ": nothing redacted: " + why}
+}
+
+// redactionPrints fingerprints every stored text that is to go, and the findings in it;
+// texts counts the former.
+func (s *Service) redactionPrints(ctx context.Context, key memory.ProjectKey, path memory.Path, etags []memory.ETag, policy Policy) (prints []string, texts int, err error) {
 	wanted := map[memory.ETag]bool{}
 	for _, e := range etags {
 		wanted[e] = true
 	}
 	seen := map[memory.ETag]bool{}
-	var prints []string
 	add := func(etag memory.ETag, content []byte) {
 		if etag == "" || content == nil || seen[etag] || isMarker(content) || (len(wanted) > 0 && !wanted[etag]) {
 			return
 		}
 		seen[etag] = true
+		texts++
 		prints = append(prints, RedactionFingerprint(policy.FingerprintKey, content))
 		// A text that the guard cannot judge is still redacted whole.
 		if found, err := s.Guard.Scan(policy, string(path), content); err == nil {
@@ -110,18 +131,18 @@ func (s *Service) redactionPrints(ctx context.Context, key memory.ProjectKey, pa
 	}
 	info, err := s.Backend.Project(ctx, key)
 	if err != nil {
-		return nil, hide(key, err)
+		return nil, 0, hide(key, err)
 	}
 	switch m, err := s.Backend.Get(ctx, key, path, 0); {
 	case err == nil:
 		add(m.ETag, m.Content)
 	case !errors.Is(err, memory.ErrNotFound):
-		return nil, err
+		return nil, 0, err
 	}
 	for after := info.Oldest - 1; after < info.Head.Revision; {
 		commits, err := s.Backend.Changes(ctx, key, after, 100, maxAnswerBytes)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		if len(commits) == 0 {
 			break
@@ -135,7 +156,7 @@ func (s *Service) redactionPrints(ctx context.Context, key memory.ProjectKey, pa
 		}
 		after = commits[len(commits)-1].Revision
 	}
-	return prints, nil
+	return prints, texts, nil
 }
 
 // checkRedacted refuses the return of a redacted text, and of a secret that stood

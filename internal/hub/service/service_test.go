@@ -361,6 +361,47 @@ func TestAdminActsAreOnRecord(t *testing.T) {
 	}
 }
 
+// TestRedactAgain redacts what holds no text any more: it says so, and makes no revision
+// and no event.
+func TestRedactAgain(t *testing.T) {
+	w := newWorld(t, inmem.New(inmem.Options{}), service.Limits{})
+	ctx := t.Context()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := w.CreateProject(ctx, admin, key)
+	must(err)
+	must(w.put("a.md", "the walrus"))
+	_, err = w.Redact(ctx, admin, key, "a.md", nil, "leak")
+	must(err)
+	info, err := w.Project(ctx, admin, key, memory.Cursor{})
+	must(err)
+	for _, tc := range []struct {
+		name  string
+		etags []memory.ETag
+		want  string
+	}{
+		{"again", nil, "teams/acme/projects/app/memories/a.md: nothing redacted: no stored version holds a text any more"},
+		{"another etag", []memory.ETag{memory.ETagOf([]byte("else"))}, "nothing redacted: no stored version has one of these etags"},
+	} {
+		_, err := w.Redact(ctx, admin, key, "a.md", tc.etags, "leak")
+		if !errors.Is(err, memory.ErrNotFound) || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v, want %q", tc.name, err, tc.want)
+		}
+	}
+	after, err := w.Project(ctx, admin, key, memory.Cursor{})
+	must(err)
+	if after.Head != info.Head {
+		t.Errorf("head %v, was %v: a revision about nothing", after.Head, info.Head)
+	}
+	if n := w.actions(t)["redact"]; n != 1 {
+		t.Errorf("%d redactions on record, want 1", n)
+	}
+}
+
 // failingAudit is a store whose audit log cannot be written.
 type failingAudit struct{ *inmem.Store }
 

@@ -25,9 +25,10 @@ func NewRedaction(req RedactRequest) (*Redaction, error) {
 	return r, nil
 }
 
-// Covers reports whether a version with this etag is to go.
+// Covers reports whether a version with this etag is to go. One that holds the marker
+// already holds no text: redacting it again would be a revision about nothing.
 func (r *Redaction) Covers(e memory.ETag) bool {
-	return e != "" && (r.wants == nil || r.wants[e])
+	return e != "" && e != r.Mark && (r.wants == nil || r.wants[e])
 }
 
 // Rewrite replaces in c, a change of any commit, what the redaction covers, and

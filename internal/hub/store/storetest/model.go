@@ -220,18 +220,18 @@ func (m *model) compact(rt *rapid.T, e *env) {
 // redact replaces, in everything that the model holds, the texts of one path.
 func (m *model) redact(rt *rapid.T, e *env) {
 	path := memory.Path(rapid.SampledFrom(names).Draw(rt, "path"))
-	known := false // anything kept of the path: a version, or a tombstone
+	text := false // anything of the path that is no marker: a version, or what a tombstone tells of
 	for rev := m.oldest - 1; rev <= m.head(); rev++ {
-		_, alive := m.states[rev][path]
-		known = known || alive
+		t, alive := m.states[rev][path]
+		text = text || alive && t != marker
 	}
 	for _, c := range m.commits {
 		for _, ch := range c.Changes {
-			known = known || ch.Path == path
+			text = text || ch.Path == path && (isText(ch.ETag) || isText(ch.PreviousETag))
 		}
 	}
 	res, err := e.b.Redact(ctx, e.redaction(string(path)))
-	if !known {
+	if !text {
 		e.wants(err, memory.ErrNotFound)
 		return
 	}
@@ -254,6 +254,9 @@ func (m *model) redact(rt *rapid.T, e *env) {
 	m.states = append(m.states, after)
 	m.commits = append(m.commits, res.Commit)
 }
+
+// isText reports whether e is the etag of something that a redaction replaces.
+func isText(e memory.ETag) bool { return e != "" && e != etag(marker) }
 
 func redactModel(changes []memory.AppliedChange, path memory.Path) {
 	for i := range changes {

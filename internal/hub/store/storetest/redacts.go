@@ -184,7 +184,10 @@ func redactUnknown(_ *testing.T, e *env) {
 func redactFingerprints(_ *testing.T, e *env) {
 	e.commit(put("a.md", "secret"))
 	e.redact(e.redaction("a.md"))
-	e.redact(e.redaction("a.md")) // again is harmless
+	before := e.snapshot(e.key)
+	_, err := e.b.Redact(ctx, e.redaction("a.md"))
+	e.wants(err, memory.ErrNotFound)
+	e.equal("again", e.snapshot(e.key), before)
 	e.reopen()
 	for _, c := range []struct {
 		team memory.Team
