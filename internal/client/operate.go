@@ -194,7 +194,7 @@ func (c *Client) receive(ctx context.Context, w io.Writer, next func() ([]byte, 
 
 // Imported counts what an import did.
 type Imported struct {
-	Projects, Commits, Skipped int64
+	Projects, Commits, Skipped, Tokens int64
 }
 
 // importChunk is the size of a piece that Import sends.
@@ -226,5 +226,5 @@ func (c *Client) Import(ctx context.Context, r io.Reader) (Imported, error) {
 	if err != nil {
 		return Imported{}, c.domain(ctx, err)
 	}
-	return Imported{res.GetProjects(), res.GetCommits(), res.GetSkippedCommits()}, nil
+	return Imported{res.GetProjects(), res.GetCommits(), res.GetSkippedCommits(), res.GetTokens()}, nil
 }

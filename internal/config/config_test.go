@@ -25,6 +25,8 @@ type grammar struct {
 		Loud  bool          `help:"Say more."`
 		Key   string        `secret:"" help:"Key."`
 		Yes   bool          `cmdline:"" help:"Really."`
+
+		Colour string `default:"red" enum:"red,blue" help:"Colour."`
 	} `cmd:"" help:"Serve."`
 }
 
@@ -76,7 +78,8 @@ func TestFileFromEnvironment(t *testing.T) {
 
 func TestStrictFile(t *testing.T) {
 	for _, tc := range []struct{ name, text, want string }{
-		{"unknown key", "addr: a:1\nadress: b:2\n", `line 2: unknown setting "adress"`},
+		{"unknown key", "addr: a:1\nadrr: b:2\n", `c.yaml: line 2: unknown setting "adrr"; did you mean "addr"?`},
+		{"another word", "addr: a:1\nfrobnicate: 2\n", `c.yaml: line 2: unknown setting "frobnicate"; settings are named like flags, see --help`},
 		{"doubled key", "addr: a:1\naddr: b:2\n", `line 2: "addr" stands there twice`},
 		{"not a mapping", "- a\n", "line 1: want a mapping"},
 		{"nested", "serve:\n  addr: a:1\n", "settings are flat"},
@@ -108,8 +111,89 @@ func TestSections(t *testing.T) {
 	if len(links) != 2 || links[1].Dir != "/b" {
 		t.Errorf("links %v", links)
 	}
-	if err := parse(t, &g, sections, "--config", file(t, "links:\n- dri: /a\n"), "serve"); err == nil {
-		t.Error("an unknown field of a section was accepted")
+	err := parse(t, &g, sections, "--config", file(t, "links:\n- dir: /a\n- dri: /a\n  zzz: 1\n"), "serve")
+	for _, want := range []string{`c.yaml: line 3: unknown key "dri"; did you mean "dir"?`, `c.yaml: line 4: unknown key "zzz"; known are dir`} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+}
+
+// TestUnmarshalStrict names each mistake with its line and what was meant.
+func TestUnmarshalStrict(t *testing.T) {
+	type rule struct {
+		When map[string][]string `yaml:"when"`
+		Role string              `yaml:"role"`
+	}
+	type doc struct {
+		Name  string        `yaml:"name"`
+		Every time.Duration `yaml:"every"`
+		Rules []*rule       `yaml:"rules"`
+	}
+	for _, tc := range []struct {
+		name, text string
+		want       []string // "" is no error
+	}{
+		{"all well", "name: n\nevery: 5m\nrules:\n- when: {anything: [a]}\n  role: r\n", nil},
+		{"empty", "", nil},
+		{"a misspelt key", "nmae: n\n", []string{`line 1: unknown key "nmae"; did you mean "name"?`}},
+		{"deep, and several", "name: n\nrules:\n- whan: {sub: [a]}\n  rolle: r\n", []string{
+			`line 3: unknown key "whan"; did you mean "when"?`, `line 4: unknown key "rolle"; did you mean "role"?`}},
+		{"nothing like it", "description: x\n", []string{`line 1: unknown key "description"; known are every, name, rules`}},
+		{"another kind", "name: n\nevery: soon\n", []string{"line 2: cannot unmarshal"}},
+		{"both", "nmae: n\nevery: soon\n", []string{`unknown key "nmae"`, "line 2: cannot unmarshal"}},
+		{"twice", "name: a\nname: b\n", []string{`line 2: mapping key "name" already defined at line 1`}},
+		{"two documents", "name: a\n---\nname: b\n", []string{"more than one document"}},
+		{"an alias", "rules:\n- &r {role: x}\n- *r\n", nil},
+		{"no YAML", "name: [\n", []string{"line "}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var d doc
+			err := config.UnmarshalStrict([]byte(tc.text), &d)
+			if (err == nil) != (tc.want == nil) {
+				t.Fatalf("error %v, want %q", err, tc.want)
+			}
+			for _, want := range tc.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("error %v, want %q", err, want)
+				}
+			}
+		})
+	}
+}
+
+// TestEveryMistakeAtOnce finds all that is wrong with one command line.
+func TestEveryMistakeAtOnce(t *testing.T) {
+	for _, tc := range []struct {
+		args string
+		want []string
+	}{
+		{"serve --every soon --limit much --colour pink --frob", []string{
+			"--every: expected duration", "--limit: expected", `--colour must be one of "red","blue" but got "pink"`, "unknown flag --frob"}},
+		{"serve --every=soon --limit=much", []string{"--every: ", "--limit: "}},
+		{"serve --every -1h", []string{`--every: "-1h" reads like another flag; give the value as --every=VALUE`}},
+		{"serve --every", []string{"--every: the value is missing"}},
+		{"serve --limit much --limit more", []string{`got "much"`, `got "more"`}},
+	} {
+		t.Run(tc.args, func(t *testing.T) {
+			var g grammar
+			err := parse(t, &g, nil, strings.Fields(tc.args)...)
+			var usage *config.UsageError
+			if !errors.As(err, &usage) {
+				t.Fatalf("error %v, want a UsageError", err)
+			}
+			if lines := strings.Split(err.Error(), "\n"); len(lines) != len(tc.want) {
+				t.Errorf("%d lines, want %d:\n%v", len(lines), len(tc.want), err)
+			}
+			for _, want := range tc.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("want %q in\n%v", want, err)
+				}
+			}
+			if got := config.HelpFor("prog", err); got != "prog serve --help" {
+				t.Errorf("help in %q", got)
+			}
+		})
 	}
 }
 

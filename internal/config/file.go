@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/alecthomas/kong"
 	"go.yaml.in/yaml/v3"
@@ -16,54 +18,78 @@ const maxFileBytes = 1 << 20
 
 // loader returns what kong calls to read the file that the --config flag names.
 func loader(sections map[string]any) kong.ConfigurationLoader {
-	return func(r io.Reader) (kong.Resolver, error) { return readFile(r, sections) }
+	return func(r io.Reader) (kong.Resolver, error) {
+		where := "settings file"
+		if f, ok := r.(interface{ Name() string }); ok {
+			where += " " + f.Name()
+		}
+		return readFile(r, where, sections)
+	}
 }
 
 // fileResolver answers kong's question for a flag's value from a YAML mapping of
 // flag names to values.
 type fileResolver struct {
+	where    string // what errors call the file
 	values   map[string]any
 	lines    map[string]int
 	sections map[string]any
 }
 
 // readFile reads one YAML document whose top is a mapping. Doubled keys, further
-// documents and unknown keys of sections are errors.
-func readFile(r io.Reader, sections map[string]any) (*fileResolver, error) {
+// documents and unknown keys of sections are errors, which call the file where.
+func readFile(r io.Reader, where string, sections map[string]any) (*fileResolver, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxFileBytes+1))
 	if err != nil {
-		return nil, fmt.Errorf("settings file: %w", err)
+		return nil, fmt.Errorf("%s: %w", where, err)
 	}
 	if len(data) > maxFileBytes {
-		return nil, fmt.Errorf("settings file: over %d bytes", maxFileBytes)
+		return nil, fmt.Errorf("%s: over %d bytes", where, maxFileBytes)
 	}
-	f := &fileResolver{values: map[string]any{}, lines: map[string]int{}, sections: sections}
+	f := &fileResolver{where: where, values: map[string]any{}, lines: map[string]int{}, sections: sections}
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var doc yaml.Node
 	switch err := dec.Decode(&doc); {
 	case errors.Is(err, io.EOF):
 		return f, nil // an empty file sets nothing
 	case err != nil:
-		return nil, fmt.Errorf("settings file: %w", err)
+		return nil, fmt.Errorf("%s: %w", where, plainYAML(err))
 	}
 	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
-		return nil, errors.New("settings file: more than one document; keep one")
+		return nil, fmt.Errorf("%s: more than one document; keep one", where)
 	}
 	top := doc.Content[0]
 	if top.Kind == yaml.ScalarNode && top.Tag == "!!null" {
 		return f, nil
 	}
 	if top.Kind != yaml.MappingNode {
-		return nil, fmt.Errorf("settings file: line %d: want a mapping of settings, like data-dir: /var/lib/memsvc", top.Line)
+		return nil, fmt.Errorf("%s: line %d: want a mapping of settings, like log-level: info", where, top.Line)
 	}
 	var problems []error
 	for i := 0; i+1 < len(top.Content); i += 2 {
 		key, value := top.Content[i], top.Content[i+1]
 		if err := f.add(key, value); err != nil {
-			problems = append(problems, fmt.Errorf("settings file: line %d: %w", key.Line, err))
+			problems = append(problems, at(where, key.Line, err))
 		}
 	}
 	return f, errors.Join(problems...)
+}
+
+// at says where the mistakes in err are, each in a line of its own. Those of a section
+// know their lines.
+func at(where string, line int, err error) error {
+	var many interface{ Unwrap() []error }
+	if errors.As(err, &many) {
+		var errs []error
+		for _, one := range many.Unwrap() {
+			errs = append(errs, at(where, line, one))
+		}
+		return errors.Join(errs...)
+	}
+	if strings.HasPrefix(err.Error(), "line ") {
+		return fmt.Errorf("%s: %w", where, err)
+	}
+	return fmt.Errorf("%s: line %d: %w", where, line, err)
 }
 
 func (f *fileResolver) add(key, value *yaml.Node) error {
@@ -85,21 +111,6 @@ func (f *fileResolver) add(key, value *yaml.Node) error {
 	return nil
 }
 
-// decodeStrict decodes node into target and refuses unknown fields, which
-// yaml.Node cannot do by itself.
-func decodeStrict(node *yaml.Node, target any) error {
-	text, err := yaml.Marshal(node)
-	if err != nil {
-		return err
-	}
-	dec := yaml.NewDecoder(bytes.NewReader(text))
-	dec.KnownFields(true)
-	if err := dec.Decode(target); err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
-	return nil
-}
-
 // Validate refuses keys that are no flag of the program, or that only the command
 // line may set.
 func (f *fileResolver) Validate(app *kong.Application) error {
@@ -116,12 +127,21 @@ func (f *fileResolver) Validate(app *kong.Application) error {
 	for _, name := range names {
 		switch settable, exists := known[name]; {
 		case !exists:
-			problems = append(problems, fmt.Errorf("settings file: line %d: unknown setting %q; settings are named like flags, see --help", f.lines[name], name))
+			problems = append(problems, fmt.Errorf("%s: line %d: unknown setting %q%s", f.where, f.lines[name], name, likeFlag(name, known)))
 		case !settable:
-			problems = append(problems, fmt.Errorf("settings file: line %d: %q is decided each time, on the command line: --%s", f.lines[name], name, name))
+			problems = append(problems, fmt.Errorf("%s: line %d: %q is decided each time, on the command line: --%s", f.where, f.lines[name], name, name))
 		}
 	}
 	return errors.Join(problems...)
+}
+
+// likeFlag says which flag was meant, or how settings are named.
+func likeFlag(name string, known map[string]bool) string {
+	flag := nearest(strings.ReplaceAll(name, "_", "-"), slices.Sorted(maps.Keys(known)))
+	if flag != "" {
+		return fmt.Sprintf("; did you mean %q?", flag)
+	}
+	return "; settings are named like flags, see --help"
 }
 
 // Resolve returns the file's value for the flag, unless the environment has one:

@@ -12,7 +12,7 @@ func FuzzFile(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var links []struct{ Dir string }
-		r, err := readFile(bytes.NewReader(data), map[string]any{"links": &links})
+		r, err := readFile(bytes.NewReader(data), "settings file", map[string]any{"links": &links})
 		if err == nil && r == nil {
 			t.Error("neither a file nor an error")
 		}

@@ -81,7 +81,7 @@ func Parse(grammar any, opts Options, args []string) (ctx *kong.Context, err err
 	}
 	ctx, err = k.Parse(args)
 	if err != nil {
-		return nil, &UsageError{Err: err}
+		return nil, &UsageError{Err: mistakes(k, args, err)}
 	}
 	return ctx, nil
 }

@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,22 +49,24 @@ type grammar struct {
 
 // env is what commands get from the program.
 type env struct {
-	ctx    context.Context //nolint:containedctx // kong binds values, and this one is the program's
-	stdout io.Writer
-	stderr io.Writer
+	command string          // as far as it was understood: "memsvc token create"
+	ctx     context.Context //nolint:containedctx // kong binds values, and this one is the program's
+	stdout  io.Writer
+	stderr  io.Writer
 }
 
 // Main runs the program with args, without its name, and returns the exit code: 0
 // done, 1 trouble, 2 usage, 3 files refused. Every failure is one line on stderr.
 func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var g grammar
-	e := &env{ctx: ctx, stdout: stdout, stderr: stderr}
+	e := &env{command: "memsvc", ctx: ctx, stdout: stdout, stderr: stderr}
 	kctx, err := config.Parse(&g, config.Options{
 		Program: "memsvc", Description: "The hub of shared memories for teams of coding agents.",
 		EnvPrefix: "MEMSVC", Stdout: stdout, Stderr: stderr, Bind: []any{e},
-		Version: versionText(),
+		Version: versionText(), Vars: map[string]string{"data_dir": defaultDataDir},
 	}, args)
 	if err == nil {
+		e.command = strings.TrimSpace("memsvc " + config.CommandOf(kctx))
 		err = kctx.Run(e)
 	}
 	return e.exit(err)
@@ -79,10 +82,10 @@ func (e *env) exit(err error) int {
 	case errors.Is(err, errRefused):
 		return exitPerson
 	case errors.As(err, &usage):
-		e.tell(usage.Err.Error() + seeHelp)
+		e.tell(usage.Err.Error() + "; see " + cmp.Or(config.HelpFor("memsvc", err), e.command+" --help"))
 		return exitUsage
 	case errors.As(err, &cfg):
-		e.tell(cfg.Err.Error() + seeHelp)
+		e.tell(cfg.Err.Error() + "; see " + e.command + " --help")
 		return exitUsage
 	case errors.Is(err, memory.ErrInvalidArgument):
 		e.tell(err.Error())
@@ -95,13 +98,11 @@ func (e *env) exit(err error) int {
 	return exitTrouble
 }
 
-// seeHelp ends every mistake in how the program was called.
-const seeHelp = "; see memsvc --help"
-
-// tell writes one line a mistake; joined errors are several.
+// tell writes one line a mistake; joined errors are several. What others wrote may stand
+// in it.
 func (e *env) tell(text string) {
 	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
-		fmt.Fprintln(e.stderr, "memsvc: "+line)
+		fmt.Fprintln(e.stderr, "memsvc: "+printable(line))
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/memsvc/memsvc/internal/client"
 	"github.com/memsvc/memsvc/internal/memory"
+	"github.com/memsvc/memsvc/internal/wire"
 )
 
 // usage is a mistake in how a command was called.
@@ -23,10 +24,18 @@ func (e *env) done(format string, args ...any) error {
 	return err
 }
 
-func (e *env) table(head string, rows func(w *tabwriter.Writer)) error {
+// table prints rows below a head. Cells are texts that anybody may have written: names,
+// reasons, subjects of credentials.
+func (e *env) table(head string, rows func(row func(cells ...any))) error {
 	w := tabwriter.NewWriter(e.stdout, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(w, head)
-	rows(w)
+	rows(func(cells ...any) {
+		texts := make([]string, len(cells))
+		for i, c := range cells {
+			texts[i] = printable(fmt.Sprint(c))
+		}
+		fmt.Fprintln(w, strings.Join(texts, "\t"))
+	})
 	return w.Flush()
 }
 
@@ -62,9 +71,9 @@ func (c *teamListCmd) Run(e *env) error {
 		if err != nil {
 			return err
 		}
-		return e.table("TEAM\tWRITERS CREATE PROJECTS\tRETENTION\tMAX FILES\tMAX BYTES", func(w *tabwriter.Writer) {
+		return e.table("TEAM\tWRITERS CREATE PROJECTS\tRETENTION\tMAX FILES\tMAX BYTES", func(row func(...any)) {
 			for _, t := range teams {
-				fmt.Fprintf(w, "%s\t%t\t%s\t%s\t%s\n", t.Team, t.WritersCreateProjects,
+				row(t.Team, t.WritersCreateProjects,
 					orDefault(t.Retention != 0, t.Retention), orDefault(t.MaxProjectFiles != 0, t.MaxProjectFiles), orDefault(t.MaxProjectBytes != 0, t.MaxProjectBytes))
 			}
 		})
@@ -112,8 +121,32 @@ func (c *teamSetCmd) Run(e *env) error {
 		if _, err = hub.UpdateTeam(e.ctx, t); err != nil {
 			return err
 		}
-		return e.done("changed team %s", c.Team)
+		return e.done("changed team %s: %s", c.Team, c.what())
 	})
+}
+
+// what says what was set.
+func (c *teamSetCmd) what() string {
+	var parts []string
+	add := func(name string, v any, zero bool) {
+		if zero {
+			v = "the hub's default"
+		}
+		parts = append(parts, fmt.Sprintf("%s %v", name, v))
+	}
+	if v := c.WritersCreateProjects; v != nil {
+		add("writers create projects:", *v, false)
+	}
+	if v := c.Retention; v != nil {
+		add("retention", *v, *v == 0)
+	}
+	if v := c.MaxFiles; v != nil {
+		add("max files", *v, *v == 0)
+	}
+	if v := c.MaxBytes; v != nil {
+		add("max bytes", *v, *v == 0)
+	}
+	return strings.Join(parts, ", ")
 }
 
 // check refuses numbers that cannot be, before anybody is asked.
@@ -165,8 +198,12 @@ func (c *projectCreateCmd) Run(e *env) error {
 		return err
 	}
 	return c.with(e, func(hub *client.Client) error {
+		newTeam, _ := e.unknown(hub, memory.ProjectKey{Team: key.Team})
 		if _, err := hub.CreateProject(e.ctx, key); err != nil {
 			return err
+		}
+		if newTeam {
+			e.tell("team " + c.Team + " is new: it was made with the project")
 		}
 		return e.done("created project %s of team %s", c.Project, c.Team)
 	})
@@ -184,9 +221,9 @@ func (c *projectListCmd) Run(e *env) error {
 		if err != nil {
 			return err
 		}
-		return e.table("PROJECT\tREVISION\tMEMORIES\tBYTES", func(w *tabwriter.Writer) {
+		return e.table("PROJECT\tREVISION\tMEMORIES\tBYTES", func(row func(...any)) {
 			for _, p := range projects {
-				fmt.Fprintf(w, "%s\t%d\t%d\t%d\n", p.Key.Project, p.Head.Revision, p.Files, p.Bytes)
+				row(p.Key.Project, p.Head.Revision, p.Files, p.Bytes)
 			}
 		})
 	})
@@ -292,9 +329,43 @@ func (c *policySetCmd) Run(e *env) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintln(e.stdout, "version:", next.Version)
-		return nil
+		return e.done("version: %d; %s", next.Version, strings.Join(policyChanges(before, p), ", "))
 	})
+}
+
+// policyChanges says what is another in after.
+func policyChanges(before, after client.GuardPolicy) []string {
+	var out []string
+	compare := func(what string, was, is []string) {
+		for _, one := range is {
+			if !slices.Contains(was, one) {
+				out = append(out, what+" "+one+" now allowed")
+			}
+		}
+		for _, one := range was {
+			if !slices.Contains(is, one) {
+				out = append(out, what+" "+one+" no longer allowed")
+			}
+		}
+	}
+	compare("rule", before.AllowedRules, after.AllowedRules)
+	compare("fingerprint", before.AllowedFingerprints, after.AllowedFingerprints)
+	switch {
+	case after.AllowInline && !before.AllowInline:
+		out = append(out, "gitleaks:allow on a line now counts")
+	case !after.AllowInline && before.AllowInline:
+		out = append(out, "gitleaks:allow on a line no longer counts")
+	}
+	switch was, is := len(before.RulesTOML), len(after.RulesTOML); {
+	case bytes.Equal(before.RulesTOML, after.RulesTOML):
+	case is == 0:
+		out = append(out, "own rules taken away")
+	case was == 0:
+		out = append(out, fmt.Sprintf("own rules added, %d bytes", is))
+	default:
+		out = append(out, fmt.Sprintf("own rules replaced, %d bytes", is))
+	}
+	return out
 }
 
 // missing refuses to take away what is not there.
@@ -331,9 +402,9 @@ func (c *auditCmd) Run(e *env) error {
 		if err != nil {
 			return err
 		}
-		return e.table("TIME\tPRINCIPAL\tACTION\tSUBJECT\tDETAIL", func(w *tabwriter.Writer) {
+		return e.table("TIME\tPRINCIPAL\tACTION\tSUBJECT\tDETAIL", func(row func(...any)) {
 			for _, ev := range events {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", timeText(ev.Time), ev.Principal, ev.Action, ev.Subject, ev.Detail)
+				row(timeText(ev.Time), ev.Principal, ev.Action, ev.Subject, ev.Detail)
 			}
 		})
 	})
@@ -359,7 +430,11 @@ func (c *redactCmd) Run(e *env) error {
 	}
 	etags := make([]memory.ETag, 0, len(c.ETag))
 	for _, t := range c.ETag {
-		etags = append(etags, memory.ETag(t))
+		etag, err := wire.ETagFromProto("--etag", t)
+		if err != nil {
+			return &ConfigError{Err: fmt.Errorf("--etag %q: want 64 digits of lower-case hex, as memsync-agent log --json prints them", t)}
+		}
+		etags = append(etags, etag)
 	}
 	return c.with(e, func(hub *client.Client) error {
 		revision, err := hub.Redact(e.ctx, key, path, etags, c.Reason)
@@ -383,9 +458,9 @@ func (c *agentsCmd) Run(e *env) error {
 		if err != nil {
 			return err
 		}
-		return e.table("AGENT\tMACHINE\tVERSION\tPRINCIPAL\tCONNECTED\tLAST SEEN\tPROJECTS", func(w *tabwriter.Writer) {
+		return e.table("AGENT\tMACHINE\tVERSION\tPRINCIPAL\tCONNECTED\tLAST SEEN\tPROJECTS", func(row func(...any)) {
 			for _, a := range agents {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%t\t%s\t%s\n", a.ID, a.Machine, a.Version, a.Principal, a.Connected, timeText(a.LastSeen), strings.Join(a.Projects, " "))
+				row(a.ID, a.Machine, a.Version, a.Principal, a.Connected, timeText(a.LastSeen), strings.Join(a.Projects, " "))
 			}
 		})
 	})

@@ -95,6 +95,9 @@ type restoreBackupCmd struct {
 
 // Run restores the backup.
 func (c *restoreBackupCmd) Run(e *env) error {
+	if err := checkDataDir(c.DataDir); err != nil {
+		return &ConfigError{Err: err}
+	}
 	res, err := sqlite.RestoreBackup(e.ctx, c.File, c.DataDir, sqlite.RestoreOptions{Now: time.Now().UTC(), Replace: c.Replace})
 	if errors.Is(err, memory.ErrAlreadyExists) {
 		return fmt.Errorf("%w; name another --data-dir, or give --replace: what is there is then kept beside it", err)
@@ -204,7 +207,11 @@ func (c *importCmd) archive(e *env) (err error) {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(e.stdout, "%d projects, %d commits added, %d were there already\n", res.Projects, res.Commits, res.Skipped)
-		return nil
+		return e.imported(res.Projects, res.Commits, res.Skipped, res.Tokens)
 	})
+}
+
+// imported says what an import added.
+func (e *env) imported(projects, commits, skipped, tokens int64) error {
+	return e.done("%d projects, %d commits added, %d were there already; %d tokens added", projects, commits, skipped, tokens)
 }

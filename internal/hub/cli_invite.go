@@ -47,6 +47,7 @@ func (c *inviteCmd) Run(e *env) error {
 		return err
 	}
 	return c.with(e, func(hub *client.Client) error {
+		newTeam, newProject := e.unknown(hub, key)
 		token, secret, err := hub.CreateToken(e.ctx, client.NewToken{Name: c.Name, Team: key.Team, Project: key.Project, Role: c.Role, TTL: c.TTL})
 		if err != nil {
 			return err
@@ -59,6 +60,7 @@ func (c *inviteCmd) Run(e *env) error {
 		if err != nil {
 			return errors.Join(err, hub.RevokeToken(e.ctx, token.ID)) // nobody has it
 		}
+		e.tellNew(key, newTeam, newProject)
 		until := "until it is revoked"
 		if !token.ExpireTime.IsZero() {
 			until = "until " + timeText(token.ExpireTime)

@@ -210,11 +210,5 @@ func (m *markdownImport) tell(others int) error {
 	return m.e.done("%s; %d were there already, %d files refused, %d left out as hidden or no Markdown", b.String(), m.out.same, len(m.refused), others)
 }
 
-// printable returns a name that a terminal shows as it is.
-func printable(name string) string {
-	q := strconv.QuoteToGraphic(name)
-	return q[1 : len(q)-1]
-}
-
 // readAtMost reads n bytes, or fewer if there are no more.
 func readAtMost(r io.Reader, n int64) ([]byte, error) { return io.ReadAll(io.LimitReader(r, n)) }

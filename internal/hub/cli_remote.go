@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"text/tabwriter"
+	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/memsvc/memsvc/internal/buildinfo"
@@ -99,12 +100,15 @@ func (c *tokenCreateCmd) Run(e *env) error {
 		}
 	}
 	return c.with(e, func(hub *client.Client) error {
+		scope := memory.ProjectKey{Team: memory.Team(c.Team), Project: memory.Project(c.Project)}
+		newTeam, newProject := e.unknown(hub, scope)
 		_, secret, err := hub.CreateToken(e.ctx, client.NewToken{
 			Name: c.Name, Team: memory.Team(c.Team), Project: memory.Project(c.Project), Role: c.Role, TTL: c.TTL,
 		})
 		if err != nil {
 			return err
 		}
+		e.tellNew(scope, newTeam, newProject)
 		if c.Out == "" {
 			fmt.Fprintln(e.stdout, secret)
 			return nil
@@ -116,14 +120,47 @@ func (c *tokenCreateCmd) Run(e *env) error {
 	})
 }
 
+// unknown reports whether the hub does not know the team or the project of scope yet,
+// either of which may be "". It is asked in order to tell; what cannot be found out is
+// left to the call that follows.
+func (e *env) unknown(hub *client.Client, scope memory.ProjectKey) (team, project bool) {
+	if scope.Team == "" {
+		return false, false
+	}
+	if scope.Project != "" {
+		_, err := hub.Project(e.ctx, scope, memory.Cursor{})
+		if project = errors.Is(err, memory.ErrNotFound); !project {
+			return false, false
+		}
+	}
+	teams, err := hub.Teams(e.ctx)
+	return err == nil && !slices.Contains(teams, scope.Team), project
+}
+
+// tellNew says which names were new and were made: a slip makes a new one too.
+func (e *env) tellNew(scope memory.ProjectKey, team, project bool) {
+	switch {
+	case team && project:
+		e.tell(fmt.Sprintf("team %s and its project %s are new: they were made now", scope.Team, scope.Project))
+	case team:
+		e.tell(fmt.Sprintf("team %s is new: it was made now", scope.Team))
+	case project:
+		e.tell(fmt.Sprintf("project %s of team %s is new: it was made now", scope.Project, scope.Team))
+	}
+}
+
 // holdsToken reports whether a file holds a token. A file that holds anything else
-// is an error: it is never overwritten.
+// is an error: it is never overwritten. So is a place where no file can be made.
 func holdsToken(name string) (bool, error) {
 	text, err := readSecretFile(name)
 	if err != nil {
 		return false, usage("--out: %v", err)
 	}
 	if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) {
+		dir := filepath.Dir(name)
+		if _, err := os.Stat(dir); err != nil {
+			return false, usage("--out %s: there is no directory %s; make it first", name, dir)
+		}
 		return false, nil
 	}
 	if !authn.WellFormed(text) {
@@ -144,13 +181,11 @@ func (c *tokenListCmd) Run(e *env) error {
 		if err != nil {
 			return err
 		}
-		w := tabwriter.NewWriter(e.stdout, 0, 8, 2, ' ', 0)
-		fmt.Fprintln(w, "ID\tNAME\tROLE\tSCOPE\tCREATED\tEXPIRES\tREVOKED")
-		for _, t := range tokens {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", t.ID, t.Name, t.Role, scopeText(t.Team, t.Project),
-				timeText(t.CreateTime), timeText(t.ExpireTime), timeText(t.RevokeTime))
-		}
-		return w.Flush()
+		return e.table("ID\tNAME\tROLE\tSCOPE\tCREATED\tEXPIRES\tREVOKED", func(row func(...any)) {
+			for _, t := range tokens {
+				row(t.ID, t.Name, t.Role, scopeText(t.Team, t.Project), timeText(t.CreateTime), timeText(t.ExpireTime), timeText(t.RevokeTime))
+			}
+		})
 	})
 }
 

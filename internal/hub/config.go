@@ -4,7 +4,7 @@ import "time"
 
 // Config is how a hub runs. The tags are its flags; see package config.
 type Config struct {
-	DataDir     string   `help:"Directory of the embedded store; made if need be." default:"./memsvc-data"`
+	DataDir     string   `help:"Directory of the embedded store; made if need be." default:"${data_dir}"`
 	DatabaseURL string   `name:"database-url" secret:"" help:"PostgreSQL database that several hubs share, postgres://USER@HOST/DATABASE, instead of the embedded store." placeholder:"URL"`
 	Migrate     bool     `help:"With --database-url: bring the schema up to date at the start."`
 	GRPCAddr    string   `name:"grpc-addr" help:"Address of the gRPC API." default:"127.0.0.1:7420"`

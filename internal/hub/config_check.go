@@ -108,10 +108,10 @@ func within[T int | int64 | time.Duration](flag string, v, low, high T) error {
 
 // checkTTL refuses a time to live that is over already; 0 is for ever.
 func checkTTL(ttl time.Duration) error {
-	if err := within("--ttl", ttl, 0, maxRetention); err != nil {
-		return &ConfigError{Err: err}
+	if ttl >= 0 && ttl <= maxRetention {
+		return nil
 	}
-	return nil
+	return usage("--ttl %v: want 0s (for ever) or a time from now, up to %v", ttl, maxRetention)
 }
 
 func checkRate(v float64) error {

@@ -4,7 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
+	"os"
+	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/google/uuid"
@@ -17,6 +21,37 @@ import (
 	"github.com/memsvc/memsvc/internal/memory"
 	"github.com/memsvc/memsvc/internal/telemetry"
 )
+
+// defaultDataDir is where a hub that was told nothing keeps its store.
+const defaultDataDir = "./memsvc-data"
+
+// checkPlace refuses a data directory that can be none, and one whose store would be left
+// lying beside the database: whoever names both means one of them.
+func (c Config) checkPlace() error {
+	if err := checkDataDir(c.DataDir); err != nil || c.DatabaseURL == "" {
+		return err
+	}
+	file := filepath.Join(c.DataDir, sqlite.FileName)
+	if _, err := os.Stat(file); err != nil {
+		return nil
+	}
+	return fmt.Errorf("--database-url and --data-dir %s: the directory holds a hub's store (%s), which a hub on a database does not serve; "+
+		"leave --database-url out to serve it, take it along with memsvc export and memsvc import --direct, or move it away", c.DataDir, sqlite.FileName)
+}
+
+// checkDataDir refuses a name that is a file's, or lies below a file.
+func checkDataDir(dir string) error {
+	for at := filepath.Clean(dir); ; at = filepath.Dir(at) {
+		switch info, err := os.Stat(at); {
+		case err == nil && info.IsDir(), at == filepath.Dir(at):
+			return nil
+		case err == nil:
+			return fmt.Errorf("--data-dir %s: %s is a file, not a directory; name another one", dir, at)
+		case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR):
+			return nil // whoever opens it will say
+		}
+	}
+}
 
 // openBackend opens the store that the configuration names.
 func openBackend(ctx context.Context, cfg Config, log *slog.Logger, now time.Time, lost func(error)) (store.Backend, error) {
@@ -73,6 +108,11 @@ func (c *migrateCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
+	if c.Restored {
+		if err := c.isRestored(e, opts); err != nil {
+			return err
+		}
+	}
 	m, err := postgres.Migrate(e.ctx, opts)
 	if err != nil {
 		return err
@@ -87,6 +127,19 @@ func (c *migrateCmd) Run(e *env) error {
 	return c.newEpoch(e, opts)
 }
 
+// errNothingRestored is about a database that never was a hub's, or not yet.
+var errNothingRestored = &ConfigError{errors.New("migrate --restored: the database holds no hub's data, so no backup was put back into it; " +
+	"see that --database-url names the right one and put the backup back first, or leave --restored out for a new hub; no epoch was minted")}
+
+// isRestored looks whether there is anything that a backup brought back.
+func (c *migrateCmd) isRestored(e *env, opts postgres.Options) (err error) {
+	version, err := postgres.SchemaVersion(e.ctx, opts)
+	if err == nil && version == 0 {
+		err = errNothingRestored
+	}
+	return err
+}
+
 // newEpoch tells agents that the history may have been rewound.
 func (c *migrateCmd) newEpoch(e *env, opts postgres.Options) (err error) {
 	b, err := postgres.Open(e.ctx, opts)
@@ -94,6 +147,17 @@ func (c *migrateCmd) newEpoch(e *env, opts postgres.Options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
+	tokens, err := b.Tokens(e.ctx, "")
+	if err != nil {
+		return err
+	}
+	projects, err := b.Projects(e.ctx, "")
+	if err != nil {
+		return err
+	}
+	if len(tokens)+len(projects) == 0 {
+		return errNothingRestored
+	}
 	epoch := memory.Epoch(uuid.NewString())
 	if err := b.NewEpoch(e.ctx, epoch, time.Now().UTC()); err != nil {
 		return err

@@ -2,10 +2,14 @@ package hub_test
 
 import (
 	"bytes"
+	"context"
+	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	memsvcv1 "github.com/memsvc/memsvc/api/proto/memsvc/v1"
 	"github.com/memsvc/memsvc/internal/hub"
@@ -37,7 +41,10 @@ func TestFirstStepsOnADatabase(t *testing.T) {
 	}{
 		{[]string{"serve", "--grpc-addr", "127.0.0.1:0", "--http-addr", "127.0.0.1:0", "--ops-addr", "127.0.0.1:0"}, 2, "", "run memsvc migrate"},
 		{[]string{"token", "bootstrap"}, 2, "", "run memsvc migrate"},
+		{[]string{"migrate", "--restored"}, 2, "", "the database holds no hub's data, so no backup was put back into it"},
+		{[]string{"token", "bootstrap"}, 2, "", "run memsvc migrate"}, // nothing was made
 		{[]string{"migrate"}, 0, "migrated the schema from 0 to 1", ""},
+		{[]string{"migrate", "--restored"}, 2, "the schema is up to date: 1", "the database holds no hub's data"},
 		{[]string{"migrate"}, 0, "the schema is up to date: 1", ""},
 		{[]string{"token", "bootstrap"}, 0, "msv_", ""},
 		{[]string{"token", "bootstrap"}, 1, "", "memsvc token create"},
@@ -63,6 +70,55 @@ func TestFirstStepsOnADatabase(t *testing.T) {
 	}
 	if _, stderr, code := program(t, "serve", "--migrate"); code != 2 || !strings.Contains(stderr, "--database-url") {
 		t.Errorf("--migrate alone: code %d, %q", code, stderr)
+	}
+}
+
+// TestDatabaseAway tells in one line, once, that nothing answers there.
+func TestDatabaseAway(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	var out, errOut bytes.Buffer
+	code := hub.Main(ctx, []string{"migrate", "--database-url", "postgres://u@127.0.0.1:1/d"}, &out, &errOut)
+	for line := range strings.Lines(errOut.String()) {
+		if n := strings.Count(line, "dial tcp 127.0.0.1:1"); n > 1 {
+			t.Errorf("told %d times in one line: %s", n, line)
+		}
+	}
+	if code != 1 || !strings.Contains(errOut.String(), "dial tcp 127.0.0.1:1") {
+		t.Errorf("code %d, %s", code, errOut.String())
+	}
+}
+
+// TestDataDirBesideADatabase refuses to pass over a store that is there, and says that a
+// directory without one is not used.
+func TestDataDirBesideADatabase(t *testing.T) {
+	t.Parallel()
+	url := pgtest.Start(t, pgtest.Options{}).Database()
+	dir := t.TempDir()
+	start := func() (string, error) {
+		var log hubtest.Buffer
+		cfg := hub.Config{
+			DataDir: dir, DatabaseURL: url, Migrate: true, GRPCAddr: "127.0.0.1:0", HTTPAddr: "127.0.0.1:0", OpsAddr: "127.0.0.1:0",
+			Retention: time.Hour, MaxProjectFiles: 1, MaxProjectBytes: 1, MaxConnections: 1, MaxWatchers: 1, RateBurst: 1,
+		}
+		h, err := hub.Start(t.Context(), cfg, hub.Deps{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		if err == nil {
+			err = h.Shutdown(t.Context())
+		}
+		return log.String(), err
+	}
+	log, err := start()
+	if err != nil || !strings.Contains(log, "--data-dir is not used beside --database-url") {
+		t.Errorf("an empty directory: %v, %s", err, log)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "hub.db"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err = start()
+	var usage *hub.ConfigError
+	if !errors.As(err, &usage) || !strings.Contains(err.Error(), "holds a hub's store") || !strings.Contains(err.Error(), dir) {
+		t.Errorf("a directory with a store: %v, want it refused", err)
 	}
 }
 

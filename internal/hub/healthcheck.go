@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -31,7 +32,7 @@ func (c *healthcheckCmd) Run(e *env) (err error) {
 	client := &http.Client{Transport: &http.Transport{Proxy: nil, DisableKeepAlives: true}}
 	res, err := client.Do(req)
 	if err != nil {
-		return fmt.Errorf("healthcheck: %w", err)
+		return fmt.Errorf("healthcheck: %w", c.trouble(ctx, err))
 	}
 	defer func() {
 		if cerr := res.Body.Close(); err == nil {
@@ -42,9 +43,31 @@ func (c *healthcheckCmd) Run(e *env) (err error) {
 	if err != nil {
 		return fmt.Errorf("healthcheck: %w", err)
 	}
+	if res.StatusCode == http.StatusNotFound || res.StatusCode == http.StatusUnauthorized {
+		return fmt.Errorf("healthcheck: %w", c.noOpsPort())
+	}
 	if res.StatusCode != http.StatusOK {
 		return fmt.Errorf("healthcheck: not ready: %s", strings.TrimSpace(string(text)))
 	}
 	fmt.Fprintln(e.stdout, "ready")
 	return nil
+}
+
+// noOpsPort says that something else answers there.
+func (c *healthcheckCmd) noOpsPort() error {
+	return fmt.Errorf("what answers at %s is no ops port; give --ops-addr the one that the hub names when it starts (ops=)", c.OpsAddr)
+}
+
+// trouble says in words why there was no answer.
+func (c *healthcheckCmd) trouble(ctx context.Context, err error) error {
+	var op *net.OpError
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("no answer from %s within %v", c.OpsAddr, c.Timeout)
+	case errors.As(err, &op) && op.Op == "dial":
+		return fmt.Errorf("the ops port %s cannot be reached (%w); start the hub, or see that --ops-addr is right", c.OpsAddr, op.Err)
+	case strings.Contains(err.Error(), "malformed HTTP"), errors.Is(err, io.EOF):
+		return c.noOpsPort()
+	}
+	return err
 }

@@ -1,7 +1,6 @@
 package hub
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,8 +9,7 @@ import (
 	"os"
 	"time"
 
-	"go.yaml.in/yaml/v3"
-
+	"github.com/memsvc/memsvc/internal/config"
 	"github.com/memsvc/memsvc/internal/hub/authn"
 )
 
@@ -101,14 +99,9 @@ func decodeTrust(name string) (*authn.Trust, error) {
 	if len(text) > maxIdentityBytes {
 		return nil, fmt.Errorf("over %d bytes", maxIdentityBytes)
 	}
-	dec := yaml.NewDecoder(bytes.NewReader(text))
-	dec.KnownFields(true)
 	t := &authn.Trust{}
-	if err := dec.Decode(t); err != nil && !errors.Is(err, io.EOF) {
+	if err := config.UnmarshalStrict(text, t); err != nil {
 		return nil, err
-	}
-	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
-		return nil, errors.New("more than one document; keep one")
 	}
 	return t, nil
 }

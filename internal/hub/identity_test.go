@@ -325,15 +325,15 @@ client-certificates:
 func TestIdentityFileRefused(t *testing.T) {
 	good := oneIssuer("https://issuer.example", "writer")
 	for want, text := range map[string]string{
-		"nothing would be believed": "",
-		"field nam not found":       "issuers: [{nam: x}]",
-		"already defined":           good + "\nissuers: []\n",
-		"keep one":                  good + "\n---\nissuers: []\n",
-		"audience: name":            strings.Replace(good, "audience: memsvc", "audience: []", 1),
-		"use reader":                strings.Replace(good, "writer", "owner", 1),
-		"https":                     strings.Replace(good, "https://", "http://", 1),
-		"needs --tls-client-ca":     "client-certificates: {rules: [{when: {cn: x}, team: t, role: reader}]}",
-		"over 1048576":              "# " + strings.Repeat("x", 1<<20),
+		"nothing would be believed":               "",
+		`unknown key "nam"; did you mean "name"?`: "issuers: [{nam: x}]",
+		"already defined":                         good + "\nissuers: []\n",
+		"keep one":                                good + "\n---\nissuers: []\n",
+		"audience: name":                          strings.Replace(good, "audience: memsvc", "audience: []", 1),
+		"use reader":                              strings.Replace(good, "writer", "owner", 1),
+		"https":                                   strings.Replace(good, "https://", "http://", 1),
+		"needs --tls-client-ca":                   "client-certificates: {rules: [{when: {cn: x}, team: t, role: reader}]}",
+		"over 1048576":                            "# " + strings.Repeat("x", 1<<20),
 	} {
 		file := filepath.Join(t.TempDir(), "identity.yaml")
 		writeFile(t, file, text)

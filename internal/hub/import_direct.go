@@ -15,6 +15,7 @@ import (
 	"github.com/memsvc/memsvc/internal/hub/store"
 	"github.com/memsvc/memsvc/internal/hub/store/archive"
 	"github.com/memsvc/memsvc/internal/hub/store/postgres"
+	"github.com/memsvc/memsvc/internal/memory"
 	"github.com/memsvc/memsvc/internal/secretscan"
 )
 
@@ -41,9 +42,14 @@ func (c *importCmd) direct(e *env) (err error) {
 	defer func() { err = errors.Join(err, b.Close()) }()
 	res, err := importInto(e.ctx, b, f, e.far("import"))
 	if err != nil {
+		if refusedArchive(err) {
+			return fmt.Errorf("import %s: %w", c.File, err) // as it was before
+		}
 		return fmt.Errorf("%w\nwhat was taken in stays; call it again to go on", err)
 	}
-	fmt.Fprintf(e.stdout, "%d projects, %d commits added, %d were there already\n", res.Projects, res.Commits, res.Skipped)
+	if err := e.imported(res.Projects, res.Commits, res.Skipped, res.Tokens); err != nil {
+		return err
+	}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
@@ -52,6 +58,12 @@ func (c *importCmd) direct(e *env) (err error) {
 		return err
 	}
 	return e.done("checked: %d commits are as in the archive, SHA-256 %s", same.Commits, same.Digest)
+}
+
+// refusedArchive reports whether err is about the archive itself, which is judged before
+// anything is written: calling again changes nothing.
+func refusedArchive(err error) bool {
+	return errors.Is(err, memory.ErrInvalidArgument) || errors.Is(err, memory.ErrSecretDetected)
 }
 
 // importInto is what a hub does with an archive, without the hub.

@@ -63,9 +63,17 @@ func TestMoveToADatabase(t *testing.T) {
 	if _, stderr, code := program(t, "import", "--direct", "--database-url", url, file+".bad"); code == 0 {
 		t.Errorf("a damaged archive was taken: %s", stderr)
 	}
+	// Of one that was cut short nothing is taken in, and calling again would not help.
+	if err := os.WriteFile(file+".cut", text[:len(text)/2], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want := "memsvc: import " + file + ".cut: archive: it ends too early; the file is damaged, export it again"
+	if _, stderr, code := program(t, "import", "--direct", "--database-url", url, file+".cut"); code != 2 || stderr != want {
+		t.Errorf("a cut archive: code %d, %q, want %q", code, stderr, want)
+	}
 	digest := regexp.MustCompile(`SHA-256 ([0-9a-f]{64})$`)
 	var digests []string
-	for _, want := range []string{"1 projects, 32 commits added, 0 were there already", "1 projects, 0 commits added, 32 were there already"} {
+	for _, want := range []string{"1 projects, 32 commits added, 0 were there already; 2 tokens added", "1 projects, 0 commits added, 32 were there already"} {
 		stdout, stderr, code := program(t, "import", "--direct", "--database-url", url, file)
 		if code != 0 || !strings.Contains(stdout, want) {
 			t.Fatalf("import: code %d, %q, %s, want %q", code, stdout, stderr, want)

@@ -111,6 +111,9 @@ func Start(ctx context.Context, cfg Config, deps Deps) (_ *Hub, err error) {
 	if now == nil {
 		now = func() time.Time { return time.Now().UTC() }
 	}
+	if err := cfg.checkPlace(); err != nil && deps.Backend == nil {
+		return nil, &ConfigError{Err: err}
+	}
 	var files *tlsFiles
 	if cfg.TLSCert != "" {
 		if files, err = newTLSFiles(cfg.TLSCert, cfg.TLSKey, cfg.TLSClientCA, deps.Logger, now); err != nil {
@@ -181,6 +184,9 @@ func Start(ctx context.Context, cfg Config, deps Deps) (_ *Hub, err error) {
 	place := slog.String("data_dir", cfg.DataDir)
 	if cfg.DatabaseURL != "" {
 		place = slog.String("store", "postgres")
+		if cfg.DataDir != defaultDataDir {
+			h.log.Info("--data-dir is not used beside --database-url; everything is in the database", "data_dir", cfg.DataDir)
+		}
 	}
 	h.log.Info("listening", "grpc", h.Addrs.GRPC, "http", h.Addrs.HTTP, "ops", h.Addrs.Ops,
 		"tls", files != nil, place, "version", buildinfo.Read().Version)

@@ -11,11 +11,9 @@ import (
 )
 
 // writeSecretFile writes text to a new file that only its owner can read. It is
-// whole or not there, and an existing file is never overwritten.
+// whole or not there, and an existing file is never overwritten. Its directory must exist:
+// one that a slip of the keyboard names is not made.
 func writeSecretFile(name, text string) (err error) {
-	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-		return err
-	}
 	f, err := os.CreateTemp(filepath.Dir(name), ".secret-") // mode 0600
 	if err != nil {
 		return err

@@ -80,5 +80,5 @@ func (s *adminServer) ImportArchive(in grpc.ClientStreamingServer[memsvcv1.Impor
 	if err != nil {
 		return err
 	}
-	return in.SendAndClose(&memsvcv1.ImportArchiveResponse{Projects: res.Projects, Commits: res.Commits, SkippedCommits: res.Skipped})
+	return in.SendAndClose(&memsvcv1.ImportArchiveResponse{Projects: res.Projects, Commits: res.Commits, SkippedCommits: res.Skipped, Tokens: res.Tokens})
 }

@@ -30,6 +30,7 @@ type Imported struct {
 	Projects int64 // touched
 	Commits  int64 // added
 	Skipped  int64 // there already
+	Tokens   int64 // added
 }
 
 // Export writes an archive of the hub (scope ""), of teams/{team}, or of one
@@ -100,6 +101,10 @@ func (s *Service) Import(ctx context.Context, c Call, r io.Reader) (_ Imported, 
 	if err != nil {
 		return Imported{}, err
 	}
+	tokens, err := s.Backend.Tokens(ctx, "")
+	if err != nil {
+		return Imported{}, err
+	}
 	epoch, err := s.Backend.Epoch(ctx)
 	if err != nil {
 		return Imported{}, err
@@ -120,9 +125,14 @@ func (s *Service) Import(ctx context.Context, c Call, r io.Reader) (_ Imported, 
 	if err != nil {
 		return res, err
 	}
+	added, err := s.Backend.Tokens(ctx, "")
+	if err != nil {
+		return res, err
+	}
+	res.Tokens = int64(max(len(added)-len(tokens), 0))
 	res.Commits = after - before
 	res.Skipped = max(total-res.Commits, 0)
-	return res, s.audit(ctx, c, "", "import", "the hub", fmt.Sprintf("%d projects, %d commits, %d skipped", res.Projects, res.Commits, res.Skipped))
+	return res, s.audit(ctx, c, "", "import", "the hub", fmt.Sprintf("%d projects, %d commits, %d skipped, %d tokens", res.Projects, res.Commits, res.Skipped, res.Tokens))
 }
 
 // revisions returns the sum of all projects' heads.

@@ -15,6 +15,10 @@ import (
 // author's machine, a reason. field names it as the contract does.
 type label struct{ field, text string }
 
+// oneLine are the labels that stand in a line of a list, beside others: they hold no line
+// end and no tab, which would make a row, or a column, that nobody wrote.
+var oneLine = map[string]bool{"display_name": true, "reason": true, "author.machine": true, "author.client": true, "author.session": true}
+
 // authorLabels are what a caller says of itself.
 func authorLabels(a memory.Author) []label {
 	return []label{{"author.machine", a.Machine}, {"author.client", a.Client}, {"author.session", a.Session}}
@@ -34,6 +38,11 @@ func unfit(r rune) bool {
 	return r >= 0xE0000 && r <= 0xE007F // tags
 }
 
+// unfitInLine is unfit for what stands in one line.
+func unfitInLine(r rune) bool {
+	return unfit(r) || unicode.IsControl(r) || r == '\u2028' || r == '\u2029'
+}
+
 // judgeLabels asks the guard about labels as about a memory. Each is judged alone, so
 // that no neighbour makes a secret of it; the same text again costs no second scan.
 func (s *Service) judgeLabels(ctx context.Context, team memory.Team, labels ...label) error {
@@ -43,7 +52,11 @@ func (s *Service) judgeLabels(ctx context.Context, team memory.Team, labels ...l
 		if l.text == "" {
 			continue
 		}
-		if i := strings.IndexFunc(l.text, unfit); i >= 0 {
+		bad := unfit
+		if oneLine[l.field] {
+			bad = unfitInLine
+		}
+		if i := strings.IndexFunc(l.text, bad); i >= 0 {
 			return invalid("%s: byte %d begins a control character, or one that hides or reorders text; take it out", l.field, i)
 		}
 		if policy == nil {

@@ -361,6 +361,27 @@ func TestAdminActsAreOnRecord(t *testing.T) {
 	}
 }
 
+// TestNamesInLists refuses what would make rows and columns of its own in a list, and
+// makes neither team nor project for a name that it refuses.
+func TestNamesInLists(t *testing.T) {
+	w := newWorld(t, inmem.New(inmem.Options{}), service.Limits{})
+	ctx := t.Context()
+	for _, name := range []string{"a\nb", "a\tb", "a\rb", "a\x1b[31m", "a\u2028b", "a\u202eb", "a\x00b"} {
+		_, _, err := w.CreateToken(ctx, admin, service.NewToken{Name: name, Team: "new", Project: "app", Role: service.Reader})
+		if !errors.Is(err, memory.ErrInvalidArgument) || !strings.Contains(err.Error(), "display_name: byte 1") {
+			t.Errorf("token %q: %v, want it refused", name, err)
+		}
+		_, err = w.Redact(ctx, admin, key, "a.md", nil, name)
+		if !errors.Is(err, memory.ErrInvalidArgument) || !strings.Contains(err.Error(), "reason: byte 1") {
+			t.Errorf("reason %q: %v, want it refused", name, err)
+		}
+	}
+	teams, _, err := w.Teams(ctx, admin, service.Page{})
+	if err != nil || len(teams) != 0 {
+		t.Errorf("teams %v (%v), want none", teams, err)
+	}
+}
+
 // TestRedactAgain redacts what holds no text any more: it says so, and makes no revision
 // and no event.
 func TestRedactAgain(t *testing.T) {

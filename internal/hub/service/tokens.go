@@ -39,12 +39,21 @@ func (s *Service) CreateToken(ctx context.Context, c Call, n NewToken) (store.To
 	case n.TTL < 0:
 		return store.Token{}, "", invalid("token: the time to live is negative")
 	}
-	if err := s.ensureScope(ctx, c, subject); err != nil {
-		return store.Token{}, "", s.refused(ctx, c, c.Principal.Team, "token.create", tokenScope(n.Team, n.Project), err)
+	// The name is in every record and log of what the token does. It is judged before a
+	// team or project is made for it; a team that is not there yet has no policy.
+	known, err := s.teams(ctx)
+	if err != nil {
+		return store.Token{}, "", err
 	}
-	// The name is in every record and log of what the token does.
-	if err := s.judgeLabels(ctx, n.Team, label{"display_name", n.Name}); err != nil {
-		return store.Token{}, "", s.refused(ctx, c, n.Team, "token.create", tokenScope(n.Team, n.Project), err)
+	judge := n.Team
+	if !slices.Contains(known, n.Team) {
+		judge = ""
+	}
+	if err := s.judgeLabels(ctx, judge, label{"display_name", n.Name}); err != nil {
+		return store.Token{}, "", s.refused(ctx, c, judge, "token.create", tokenScope(n.Team, n.Project), err)
+	}
+	if err := s.ensureScope(ctx, c, known, subject); err != nil {
+		return store.Token{}, "", s.refused(ctx, c, c.Principal.Team, "token.create", tokenScope(n.Team, n.Project), err)
 	}
 	text, id, hash, err := s.MintToken()
 	if err != nil {
@@ -85,14 +94,10 @@ func (s *Service) mayMint(p Principal, scope memory.ProjectKey) error {
 	return p.mayProject(scope, Admin)
 }
 
-// ensureScope makes the team and project of a token where they are new.
-func (s *Service) ensureScope(ctx context.Context, c Call, scope memory.ProjectKey) error {
+// ensureScope makes the team, unless it is known, and project of a token where they are new.
+func (s *Service) ensureScope(ctx context.Context, c Call, known []memory.Team, scope memory.ProjectKey) error {
 	if scope.Team == "" {
 		return nil
-	}
-	known, err := s.teams(ctx)
-	if err != nil {
-		return err
 	}
 	if !slices.Contains(known, scope.Team) {
 		if err := s.createTeam(ctx, c, scope.Team); err != nil {
@@ -102,7 +107,7 @@ func (s *Service) ensureScope(ctx context.Context, c Call, scope memory.ProjectK
 	if scope.Project == "" {
 		return nil
 	}
-	_, err = s.Backend.Project(ctx, scope)
+	_, err := s.Backend.Project(ctx, scope)
 	if errors.Is(err, memory.ErrNotFound) {
 		err = s.createProject(ctx, c, scope)
 		if errors.Is(err, memory.ErrAlreadyExists) {

@@ -1987,8 +1987,10 @@ type ImportArchiveResponse struct {
 	Commits int64 `protobuf:"varint,2,opt,name=commits,proto3" json:"commits,omitempty"`
 	// Commits that were there already.
 	SkippedCommits int64 `protobuf:"varint,3,opt,name=skipped_commits,json=skippedCommits,proto3" json:"skipped_commits,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Tokens added. Only the archive of a whole hub brings any.
+	Tokens        int64 `protobuf:"varint,4,opt,name=tokens,proto3" json:"tokens,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ImportArchiveResponse) Reset() {
@@ -2038,6 +2040,13 @@ func (x *ImportArchiveResponse) GetCommits() int64 {
 func (x *ImportArchiveResponse) GetSkippedCommits() int64 {
 	if x != nil {
 		return x.SkippedCommits
+	}
+	return 0
+}
+
+func (x *ImportArchiveResponse) GetTokens() int64 {
+	if x != nil {
+		return x.Tokens
 	}
 	return 0
 }
@@ -2269,11 +2278,12 @@ const file_memsvc_v1_admin_service_proto_rawDesc = "" +
 	"\x05chunk\x18\x01 \x01(\fR\x05chunk\"8\n" +
 	"\x14ImportArchiveRequest\x12 \n" +
 	"\x05chunk\x18\x01 \x01(\fB\n" +
-	"\xbaH\az\x05\x18\x80\x80\x80\x02R\x05chunk\"v\n" +
+	"\xbaH\az\x05\x18\x80\x80\x80\x02R\x05chunk\"\x8e\x01\n" +
 	"\x15ImportArchiveResponse\x12\x1a\n" +
 	"\bprojects\x18\x01 \x01(\x03R\bprojects\x12\x18\n" +
 	"\acommits\x18\x02 \x01(\x03R\acommits\x12'\n" +
-	"\x0fskipped_commits\x18\x03 \x01(\x03R\x0eskippedCommits\"\x0f\n" +
+	"\x0fskipped_commits\x18\x03 \x01(\x03R\x0eskippedCommits\x12\x16\n" +
+	"\x06tokens\x18\x04 \x01(\x03R\x06tokens\"\x0f\n" +
 	"\rBackupRequest\"&\n" +
 	"\x0eBackupResponse\x12\x14\n" +
 	"\x05chunk\x18\x01 \x01(\fR\x05chunk*N\n" +

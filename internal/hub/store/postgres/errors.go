@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -92,10 +93,24 @@ func cause(err error) error {
 		}
 		return fmt.Errorf("SQLSTATE %s", pg.Code)
 	case errors.As(err, &connect):
-		// One line: a host with several addresses fails once for each.
-		return errors.New(strings.Join(strings.Fields(connect.Error()), " "))
+		return errors.New(eachOnce(connect.Error()))
 	}
 	return err
+}
+
+// eachOnce makes one line of what failed to connect: a host with several addresses fails
+// once for each, and each with TLS and without, in the same words.
+func eachOnce(text string) string {
+	var parts []string
+	for line := range strings.Lines(text) {
+		if line = strings.Join(strings.Fields(line), " "); line != "" && !slices.Contains(parts, line) {
+			parts = append(parts, line)
+		}
+	}
+	if len(parts) < 2 {
+		return strings.Join(parts, "")
+	}
+	return parts[0] + " " + strings.Join(parts[1:], "; ")
 }
 
 // public turns a failure of the database into what callers get: an ErrUnavailable if

@@ -170,13 +170,16 @@ func parse(url string) (*pgxpool.Config, error) {
 }
 
 // begin looks at the schema and begins the first history in a new database.
-func (s *Store) begin(ctx context.Context) error {
+func (s *Store) begin(ctx context.Context) error { return s.waiting(ctx, s.prepareSchema) }
+
+// waiting runs do again while the database cannot be reached, for a while.
+func (s *Store) waiting(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, openPatience)
 	defer cancel()
 	pause := backoff{least: 50 * time.Millisecond, most: time.Second}
 	told := ""
 	for {
-		err := s.prepareSchema(ctx)
+		err := do(ctx)
 		if err == nil {
 			return nil
 		}

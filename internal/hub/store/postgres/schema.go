@@ -38,6 +38,24 @@ func Migrate(ctx context.Context, opts Options) (m Migration, err error) {
 	return s.migration, err
 }
 
+// SchemaVersion returns the version of the schema in the database; 0 if it has none. It
+// changes nothing.
+func SchemaVersion(ctx context.Context, opts Options) (have int, err error) {
+	pool, err := connect(ctx, &opts)
+	if err != nil {
+		return 0, err
+	}
+	defer pool.Close()
+	s := &Store{opts: opts, pool: pool, log: opts.Logger}
+	err = s.waiting(ctx, func(ctx context.Context) error {
+		return s.once(ctx, func(ctx context.Context, c *pgxpool.Conn) (err error) {
+			have, err = s.version(ctx, c)
+			return err
+		})
+	})
+	return have, err
+}
+
 // newest returns the version of the schema that this program works with.
 func newest() (int, error) {
 	files, err := steps.ReadDir("schema")
