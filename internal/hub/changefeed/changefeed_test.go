@@ -382,6 +382,38 @@ func TestCompactedWhileBehind(t *testing.T) {
 	}
 }
 
+// TestStoreAwayWhileOpening opens watchers of a project that is followed already while the
+// store cannot be asked: that is an error of the whole, which a reader tries again, and
+// no verdict on the project.
+func TestStoreAwayWhileOpening(t *testing.T) {
+	k := key("a")
+	log := newLog(k)
+	feed := changefeed.New(log, changefeed.Options{})
+	defer feed.Close()
+	w := open(t, feed, after(k, 0))
+	defer w.Close()
+	next(t, w)
+	for range 3 {
+		log.commit(t, k, 1)
+		next(t, w)
+	}
+	log.mu.Lock()
+	log.away = true
+	log.mu.Unlock()
+	if w, err := feed.Open(t.Context(), []changefeed.Start{after(k, 1)}); !errors.Is(err, memory.ErrUnavailable) {
+		w.Close()
+		t.Errorf("Open: %v, want an ErrUnavailable", err)
+	}
+	log.mu.Lock()
+	log.away = false
+	log.mu.Unlock()
+	again := open(t, feed, after(k, 1))
+	defer again.Close()
+	if ev := next(t, again); ev.Kind != changefeed.KindBookmark {
+		t.Errorf("event %+v, want the bookmark", ev)
+	}
+}
+
 // TestPolicy tells the version that held at the start and each later one, once.
 func TestPolicy(t *testing.T) {
 	k := key("a")

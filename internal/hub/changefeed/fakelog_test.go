@@ -22,6 +22,7 @@ type fakeLog struct {
 	notices  map[chan struct{}][]memory.ProjectKey
 	reads    int
 	failNext int  // reads that fail before one succeeds
+	away     bool // the store cannot be asked which projects there are
 	mute     bool // notices are lost
 	epoch    memory.Epoch
 }
@@ -94,7 +95,10 @@ func (l *fakeLog) Project(_ context.Context, k memory.ProjectKey) (store.Project
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	log, ok := l.commits[k]
-	if !ok {
+	switch {
+	case l.away:
+		return store.ProjectInfo{}, &memory.Error{Reason: memory.ReasonUnavailable, Message: "the database is starting"}
+	case !ok:
 		return store.ProjectInfo{}, memory.ErrNotFound
 	}
 	info := store.ProjectInfo{Key: k, Oldest: l.oldest[k], Head: memory.Cursor{Epoch: l.epoch, Revision: memory.Revision(len(log))}}

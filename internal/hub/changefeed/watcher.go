@@ -58,7 +58,9 @@ func errDraining() error {
 }
 
 // Open returns a watcher of the projects. A project that cannot be followed makes
-// no error: it gets a status as its first and only event, and the others go on.
+// no error: it gets a status as its first and only event, and the others go on. A store
+// that cannot be asked now is an error: that says nothing about the project, and who
+// connects again goes on.
 // The first event of every other project is a bookmark at its start.
 func (f *Feed) Open(ctx context.Context, starts []Start) (*Watcher, error) {
 	w := &Watcher{feed: f, places: make([]follow, len(starts)), wake: make(chan struct{}, 1)}
@@ -92,7 +94,7 @@ func (f *Feed) Open(ctx context.Context, starts []Start) (*Watcher, error) {
 		}
 		if p.err = w.begin(ctx, p, s); p.err != nil {
 			var known *memory.Error
-			if !errors.As(p.err, &known) {
+			if !errors.As(p.err, &known) || errors.Is(p.err, memory.ErrUnavailable) {
 				w.Close()
 				return nil, p.err
 			}
@@ -304,6 +306,8 @@ func (w *Watcher) read(ctx context.Context, i int, now time.Time) (ev Event, ok 
 	}
 	state := p.tail.state()
 	switch {
+	case errors.Is(state.err, memory.ErrUnavailable):
+		return Event{}, false, state.err
 	case state.err != nil:
 		w.abandon(p)
 		return Event{Project: p.key, Kind: KindStatus, Err: state.err}, true, nil
