@@ -196,15 +196,12 @@ func (d *Dreamer) Log(ctx context.Context) ([]Record, error) {
 }
 
 // Recover ends a change set that was interrupted, and reports whether there was one. While
-// another process is at work there is nothing to recover.
+// another dream is at work it cannot be told what was interrupted: that is ErrBusy.
 func (d *Dreamer) Recover(ctx context.Context) (bool, error) {
 	if !d.interrupted() {
 		return false, nil
 	}
 	release, err := d.exclusive()
-	if errors.Is(err, ErrBusy) {
-		return false, nil
-	}
 	if err != nil {
 		return false, err
 	}

@@ -186,7 +186,7 @@ func (d *Dreamer) settle(done bool) error {
 	return d.release(t)
 }
 
-// ErrBusy is what Undo answers while a dream is under way, ours or a client's.
+// ErrBusy is what Undo and Recover answer while a dream is under way, ours or a client's.
 var ErrBusy = errors.New("another dream of this project is under way; try again when it is over")
 
 // exclusive takes our own lock, which ends with the process that holds it.

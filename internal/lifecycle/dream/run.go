@@ -18,7 +18,7 @@ func (d *Dreamer) Run(ctx context.Context, o Options) (Report, error) {
 	r := Report{DryRun: o.DryRun, By: "rules"}
 	defer func() { r.Took = d.Now().Sub(now) }()
 	if !o.DryRun {
-		if _, err := d.Recover(ctx); err != nil {
+		if _, err := d.Recover(ctx); err != nil && !errors.Is(err, ErrBusy) {
 			return r, err
 		}
 	}
