@@ -19,7 +19,11 @@ var ErrUnsupported = errors.New("the file system knows no locks here")
 // TryLock takes the exclusive lock on f, which may be a directory, or answers ErrHeld
 // at once. Closing f gives it back. The lock belongs to the open file: a second Open of
 // the same file in one process is somebody else.
-func TryLock(f *os.File) error { return tryLock(f) }
+func TryLock(f *os.File) error { return tryLock(f, true) }
+
+// TryShare takes a lock on f that others may share and that keeps TryLock out, or answers
+// ErrHeld at once while somebody holds the exclusive one.
+func TryShare(f *os.File) error { return tryLock(f, false) }
 
 // How long Lock waits between two tries: from the first to at most the last.
 const (

@@ -53,3 +53,23 @@ func TestLockGivesUpWithItsContext(t *testing.T) {
 		t.Fatalf("got %v, want the context's error", err)
 	}
 }
+
+func TestSharedAndExclusive(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "lock")
+	a, b, c := open(t, name), open(t, name), open(t, name)
+	for _, f := range []*os.File{a, b} {
+		if err := filelock.TryShare(f); err != nil {
+			t.Fatalf("two share it: %v", err)
+		}
+	}
+	if err := filelock.TryLock(c); !errors.Is(err, filelock.ErrHeld) {
+		t.Fatalf("exclusive beside two who share: %v, want ErrHeld", err)
+	}
+	_, _ = a.Close(), b.Close()
+	if err := filelock.TryLock(c); err != nil {
+		t.Fatal(err)
+	}
+	if err := filelock.TryShare(open(t, name)); !errors.Is(err, filelock.ErrHeld) {
+		t.Fatalf("shared beside exclusive: %v, want ErrHeld", err)
+	}
+}

@@ -51,6 +51,9 @@ func (w *world) losing(accident func()) {
 func (w *world) calm() {
 	w.tracef("the faults stop")
 	w.rng, w.hubDown, w.delayed = nil, false, nil
+	if m := w.machines[0]; m.tidying != nil {
+		m.endTidying()
+	}
 	for _, m := range w.machines {
 		m.cut, m.disk.Unreadable, m.disk.Ignored = false, nil, nil
 		m.disk.Root = syncer.RootOK
@@ -91,6 +94,7 @@ func (w *world) check() {
 	w.checkSecrets()
 	if w.solo {
 		w.checkSolo()
+		w.checkTidied()
 	}
 }
 

@@ -69,6 +69,10 @@ type machine struct {
 	// save into that directory meanwhile: so few files could be missing then that it
 	// is no accident by any rule.
 	vanished bool
+
+	tidying    *tidying // nil = nobody tidies the files here
+	generation int      // of the files that are tidied
+	inside     int      // cycles that may send
 }
 
 func newWorld(seed uint64, solo bool) *world {
@@ -96,8 +100,9 @@ func (m *machine) clock() time.Time { return m.w.now.Add(m.skew) }
 
 // start is a new process.
 func (m *machine) start() {
+	m.inside = 0 // a lock ends with its process
 	m.s = syncer.New(syncer.Ports{
-		Local: m.disk.Local(), State: m.state, Remote: remote{m}, Guard: m.guard, Clock: m.clock,
+		Local: m.disk.Local(), State: m.state, Remote: remote{m}, Guard: m.guard, Uploads: m, Clock: m.clock,
 		NewID: func() string { m.w.ids++; return fmt.Sprintf("id-%d", m.w.ids) },
 	}, syncer.Options{})
 }
@@ -134,6 +139,9 @@ func (m *machine) hook(op string, after bool) error {
 		m.crashAt = 0
 		m.w.tracef("%s: dies at %s (after=%v)", m.name, op, after)
 		panic(crashed{m})
+	}
+	if m.w.solo && m.w.chance(4) {
+		m.w.machines[0].tidyStep()
 	}
 	if m.w.nested == 0 && m.w.chance(2) {
 		other := m.w.machines[m.w.pick(len(m.w.machines))]
@@ -203,6 +211,8 @@ func (w *world) step(i int) {
 		m.act()
 	case n < 85:
 		m.cycle()
+	case w.solo && n < 93:
+		w.machines[0].tidyStep()
 	default:
 		w.fault(m)
 	}

@@ -113,6 +113,13 @@ func (c *cycle) run(ctx context.Context) error {
 	if err := c.s.load(ctx); err != nil {
 		return err
 	}
+	mayPush := true
+	if u := c.s.ports.Uploads; u != nil {
+		var leave func()
+		if leave, mayPush = u.Enter(ctx); mayPush {
+			defer leave()
+		}
+	}
 	if ok, err := c.look(ctx); !ok || err != nil {
 		return err
 	}
@@ -132,6 +139,14 @@ func (c *cycle) run(ctx context.Context) error {
 	}
 	if err := c.advance(ctx); err != nil {
 		return err
+	}
+	if !mayPush {
+		// What was seen of the disk may be half of what belongs together: it is looked
+		// at anew, and judged, when it may be sent.
+		c.result.Pending += len(c.outs)
+		c.again(heldBackPause)
+		c.outs = nil
+		return c.finish(ctx, false)
 	}
 	if err := c.push(ctx); err != nil {
 		return errors.Join(err, c.finish(ctx, false))
@@ -252,6 +267,11 @@ func (c *cycle) hold(h Held) {
 // later leaves a path to the next cycle.
 func (c *cycle) later(after time.Duration) {
 	c.result.Pending++
+	c.again(after)
+}
+
+// again asks for another cycle after this time at the latest.
+func (c *cycle) again(after time.Duration) {
 	if c.result.Again == 0 || after < c.result.Again {
 		c.result.Again = after
 	}

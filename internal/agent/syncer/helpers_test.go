@@ -36,6 +36,7 @@ type machine struct {
 	state  *synctest.State
 	remote *synctest.Remote
 	guard  *synctest.Guard
+	gate   *gate
 	s      *syncer.Syncer
 	last   syncer.Result
 }
@@ -43,7 +44,7 @@ type machine struct {
 func (w *world) machine(name string) *machine {
 	m := &machine{
 		Disk: synctest.NewDisk(w.clock), w: w, name: name, state: synctest.NewState(),
-		remote: w.hub.Remote(), guard: &synctest.Guard{},
+		remote: w.hub.Remote(), guard: &synctest.Guard{}, gate: &gate{},
 	}
 	m.restart()
 	return m
@@ -52,7 +53,7 @@ func (w *world) machine(name string) *machine {
 // restart is a new process on the same disk and state.
 func (m *machine) restart() {
 	m.s = syncer.New(syncer.Ports{
-		Local: m.Disk.Local(), State: m.state, Remote: m.remote, Guard: m.guard, Clock: m.w.clock,
+		Local: m.Disk.Local(), State: m.state, Remote: m.remote, Guard: m.guard, Uploads: m.gate, Clock: m.w.clock,
 		NewID: func() string { m.w.ids++; return fmt.Sprintf("id-%d", m.w.ids) },
 	}, syncer.Options{})
 }

@@ -8,13 +8,14 @@ import (
 	"github.com/memsvc/memsvc/internal/memory"
 )
 
-// Ports are what a Syncer works with; all are needed.
+// Ports are what a Syncer works with; all but Uploads are needed.
 type Ports struct {
-	Local  Local
-	State  State
-	Remote Remote
-	Guard  Guard
-	Clock  Clock
+	Local   Local
+	State   State
+	Remote  Remote
+	Guard   Guard
+	Uploads Uploads // nil = files may always be sent
+	Clock   Clock
 	// NewID returns a fresh unique text, for link ids and request ids.
 	NewID func() string
 }
@@ -60,6 +61,8 @@ const (
 	// some editors remove or rename the old file before they write the new one. It
 	// is shorter than the watcher's quiet time, so that a plain delete never waits.
 	saveGap = 250 * time.Millisecond
+	// heldBackPause is when to ask again whether files may be sent.
+	heldBackPause = time.Second
 	// defaultTrashFor is Options.TrashFor.
 	defaultTrashFor = 30 * 24 * time.Hour
 )

@@ -188,6 +188,15 @@ type Verdict struct {
 	PolicyVersion int64              // a changed version means: check refusals again
 }
 
+// Uploads says when local files may be sent. Somebody who changes several files that
+// belong together, as a tidying does, holds uploads back meanwhile, so that the hub gets
+// all of it in one commit or, as yet, nothing.
+type Uploads interface {
+	// Enter asks, before the files are looked at, whether what is seen may be sent. If ok,
+	// nobody changes files that belong together until leave is called. It never waits.
+	Enter(ctx context.Context) (leave func(), ok bool)
+}
+
 // Remote is the project on the hub. Errors are *memory.Error wherever the hub
 // answered; any other error, and UNAVAILABLE, RATE_LIMITED and INTERNAL, is passing.
 // A request whose answer was lost may have been applied.

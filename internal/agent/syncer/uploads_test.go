@@ -1,0 +1,72 @@
+package syncer_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/memsvc/memsvc/internal/agent/syncer"
+	"github.com/memsvc/memsvc/internal/agent/syncer/synctest"
+)
+
+// gate is a syncer.Uploads that a test closes.
+type gate struct {
+	held   bool
+	inside int
+}
+
+// Enter is syncer.Uploads's.
+func (g *gate) Enter(context.Context) (func(), bool) {
+	if g.held {
+		return nil, false
+	}
+	g.inside++
+	return func() { g.inside-- }, true
+}
+
+// TestHeldBackUploads: while somebody changes files that belong together, what others
+// sent arrives and nothing is sent; then all of it goes up in one commit.
+func TestHeldBackUploads(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.machine("a"), w.machine("b")
+	a.save("project_x.md", "one\n")
+	a.save("project_y.md", "two\n")
+	a.save("project_z.md", synctest.Secret+"\n")
+	w.settle(a, b)
+	before := len(w.hub.Commits())
+
+	a.gate.held = true
+	a.save("project_x.md", "one and two\n")
+	b.save("project_new.md", "of b\n")
+	b.sync()
+	for range 2 {
+		r := a.sync()
+		if r.Pushed != 0 || r.Phase != syncer.PhasePending || r.Again == 0 || r.Pending == 0 {
+			t.Errorf("held back: %+v", r)
+		}
+	}
+	if got := a.Files()["project_new.md"]; got != "of b\n" {
+		t.Errorf("what others sent did not arrive: %q", got)
+	}
+	if n := len(a.s.Status().Refused); n != 1 {
+		t.Errorf("%d refusals while uploads wait, want the one there was", n)
+	}
+	a.Delete("project_y.md")
+	w.want(files{"project_x.md": "one\n", "project_y.md": "two\n", "project_new.md": "of b\n"})
+
+	a.gate.held = false
+	inside := 0
+	a.remote.Hook = func(op string, after bool) error {
+		if op == "push" && !after {
+			inside = a.gate.inside
+		}
+		return nil
+	}
+	w.settle(a, b)
+	if n := len(w.hub.Commits()) - before; n != 2 {
+		t.Errorf("%d commits, want b's and one with all of a's", n)
+	}
+	w.want(files{"project_x.md": "one and two\n", "project_new.md": "of b\n"})
+	if inside != 1 || a.gate.inside != 0 {
+		t.Errorf("entered %d times at the push, %d after the cycle; want 1 and 0", inside, a.gate.inside)
+	}
+}
