@@ -2,6 +2,7 @@ package dream_test
 
 import (
 	"fmt"
+	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -125,6 +126,9 @@ func (s *messyStore) judge(before, after map[string]held) (q tidiness, told []st
 			}
 		case "fact":
 			q.facts++
+			if !s.says(before, e.text) {
+				told = append(told, "never said: "+e.text)
+			}
 			if !s.says(after, e.text) {
 				q.lost++
 				told = append(told, "lost: "+e.text)
@@ -254,13 +258,22 @@ func TestQualityOfDreams(t *testing.T) {
 		after := look(t, dir)
 		one, told := s.judge(before, after)
 		sum.add(one)
+		if os.Getenv("SHOW") != "" {
+			for name, f := range after {
+				if f.text != before[name].text {
+					t.Logf("=== %s %s\n%s", s.name, name, f.text)
+				}
+			}
+		}
 		for _, line := range told {
 			t.Logf("  %s: %s", s.name, line)
 		}
 		for _, l := range r.Left {
 			t.Logf("  %s: left %s: %s", s.name, l.Ref, l.Why)
 		}
-		_ = fmt.Sprint(r.Skipped)
+		if r.Skipped != "" {
+			t.Errorf("%s: skipped: %s", s.name, r.Skipped)
+		}
 		if one.made == one.wanted { // else the cap has left something for the next
 			if _, err := d.Run(t.Context(), dream.Options{Force: true}); err != nil {
 				t.Fatalf("%s: again: %v", s.name, err)

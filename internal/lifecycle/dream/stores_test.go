@@ -51,7 +51,7 @@ type messyStore struct {
 
 type expectation struct{ verb, file, text string }
 
-var now = time.Date(2026, 3, 10, 12, 0, 0, 0, time.UTC)
+var thatDay = time.Date(2026, 3, 10, 12, 0, 0, 0, time.UTC)
 
 func messyStores(t *testing.T) []messyStore {
 	t.Helper()
@@ -109,14 +109,14 @@ func (s *messyStore) add(file, name, body string, day time.Time) {
 		"---\nname: %s\ndescription: %s\nmetadata:\n  type: project\n  modified: %s\n---\n\n%s\n", name, body, day.Format("2006-01-02T15:04:05.000Z"), body)})
 	for i := range s.files {
 		if f := &s.files[i]; f.Name == "memory/"+memory.IndexName {
-			f.Data = fmt.Appendf(f.Data, "- [%s](%s) — %s\n", name, file, body)
+			f.Data = fmt.Appendf(slices.Clip(f.Data), "- [%s](%s) — %s\n", name, file, body)
 		}
 	}
 }
 
 func (s *messyStore) fill(n int) {
 	for i, text := range sayings(n) {
-		s.add(fmt.Sprintf("project_fill_%03d.md", i), fmt.Sprintf("Fill %03d", i), text, now.AddDate(0, 0, -10-i))
+		s.add(fmt.Sprintf("project_fill_%03d.md", i), fmt.Sprintf("Fill %03d", i), text, thatDay.AddDate(0, 0, -10-i))
 	}
 }
 
@@ -124,7 +124,7 @@ func (s *messyStore) pairs(n int) {
 	for i, text := range sayings(n) {
 		for _, half := range []string{"a", "b"} {
 			file := fmt.Sprintf("project_pair_%02d_%s.md", i, half)
-			s.add(file, fmt.Sprintf("Pair %02d %s", i, half), text, now.AddDate(0, 0, -10))
+			s.add(file, fmt.Sprintf("Pair %02d %s", i, half), text, thatDay.AddDate(0, 0, -10))
 			s.lines = append(s.lines, expectation{"may", "", file})
 		}
 		s.lines = append(s.lines, expectation{"fact", "", text})
@@ -155,7 +155,7 @@ func (s *messyStore) lay(t *testing.T, dir string) {
 		if crlf[f.Name] {
 			data = bytes.ReplaceAll(data, []byte("\n"), []byte("\r\n"))
 		}
-		at := now.AddDate(0, 0, -9)
+		at := thatDay.AddDate(0, 0, -9)
 		if when, ok := times[f.Name]; ok {
 			at = when
 		}
@@ -169,7 +169,7 @@ func (s *messyStore) lay(t *testing.T, dir string) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.MkdirAll(filepath.Join(dir, "project"), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(dir, "project", ".git"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -180,13 +180,13 @@ type held struct {
 	at   time.Time
 }
 
-// look reads every file below dir/memory but the lock.
+// look reads every file below dir/memory but the locks.
 func look(t *testing.T, dir string) map[string]held {
 	t.Helper()
 	out := map[string]held{}
 	root := filepath.Join(dir, "memory")
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || d.Name() == ".consolidate-lock" {
+		if err != nil || d.IsDir() || strings.HasSuffix(d.Name(), "lock") {
 			return err
 		}
 		text, err := os.ReadFile(path)
@@ -222,7 +222,7 @@ func (s *messyStore) dreamer(dir string, guard memories.Guard) *dream.Dreamer {
 	personal := filepath.Join(dir, "memory")
 	d := &dream.Dreamer{
 		Store: memories.New(personal, filepath.Join(personal, "team"), guard), Guard: guard,
-		Dir: filepath.Join(dir, "state"), Now: func() time.Time { return now },
+		Dir: filepath.Join(dir, "state"), Now: func() time.Time { return thatDay },
 	}
 	if slices.ContainsFunc(s.files, func(f txtar.File) bool { return strings.HasPrefix(f.Name, "project/") }) {
 		d.Project = filepath.Join(dir, "project")
