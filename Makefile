@@ -93,7 +93,7 @@ bench: ## Run the benchmarks (BENCH_PKGS, BENCHTIME)
 
 .PHONY: quality
 quality: ## Print how good extraction and tidying are on the labelled sets
-	CGO_ENABLED=0 go test -count=1 -timeout 10m -v -run '^TestQuality' ./internal/lifecycle/extract | grep -vE '^(=== |\s*$$)'
+	CGO_ENABLED=0 go test -count=1 -timeout 10m -v -run '^TestQuality' ./internal/lifecycle/extract ./internal/lifecycle/dream | grep -vE '^(=== |\s*$$|    --- )'
 
 .PHONY: simulate
 simulate: ## Simulate many machines and faults with SEEDS seeds, or for SIMTIME

@@ -192,6 +192,10 @@ func (t *tree) absorb(keep, old *item, reason string) bool {
 	if clash(old, keep) || t.deletes <= 0 && !t.drop(old, keep, reason) {
 		return false
 	}
+	if reason == reasonInto && (contradicts(string(old.Body()), string(keep.Body())) || contradicts(string(keep.Body()), string(old.Body()))) {
+		t.say(Left{Ref: old.Ref.String(), Why: "it is nearly " + keep.Ref.String() + ", and says otherwise; a person or a model has to say which holds"})
+		return false
+	}
 	body, superseded := mergeBodies(string(keep.Body()), string(old.Body()))
 	next := &item{Memory: keep.Memory}
 	next.parse(keep.withBody(body))

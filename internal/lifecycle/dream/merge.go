@@ -9,10 +9,11 @@ import (
 type known struct {
 	normals, gists, blocks map[string]bool
 	values                 map[string][]string // of the keys of lines "X: value"
+	statements             []string
 }
 
 func knownOf(texts ...string) *known {
-	k := &known{map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string][]string{}}
+	k := &known{map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string][]string{}, nil}
 	for _, text := range texts {
 		for _, u := range unitsOf(text) {
 			k.add(u)
@@ -28,6 +29,9 @@ func (k *known) add(u unit) {
 	if isFence(strings.TrimSpace(u.raw)) {
 		k.blocks[u.block()] = true
 		return
+	}
+	if u.kind != headUnit {
+		k.statements = append(k.statements, statements(u.raw)...)
 	}
 	for line := range strings.Lines(u.raw) {
 		k.line(line)
@@ -52,7 +56,16 @@ func (k *known) line(line string) {
 // says reports whether a line is said already.
 func (k *known) says(line string) bool {
 	n := normal(line)
-	return n == "" || saidOn.MatchString(n) || k.normals[n] || k.gists[gist(line)]
+	if n == "" || saidOn.MatchString(n) || k.normals[n] || k.gists[gist(line)] {
+		return true
+	}
+	if key, _ := keyOf(line); key != "" {
+		return false // another value is another fact
+	}
+	return slices.ContainsFunc(k.statements, func(s string) bool {
+		l := compare(line, s)
+		return l == reworded || l == narrower
+	})
 }
 
 // covers reports whether all of a unit is said already.
@@ -138,6 +151,11 @@ func mergeBodies(newer, older string) (merged string, superseded []string) {
 				continue
 			}
 			u = k.rest(u)
+			if replaceNarrower(out, u, end) {
+				k.add(u)
+				adjacent, changed = false, true
+				continue
+			}
 			at := slices.IndexFunc(out, func(o section) bool { return o.heading == s.heading })
 			if at < 0 {
 				out = append(out, section{heading: s.heading, units: []unit{{raw: end, kind: blankUnit}, s.units[0].ending(end)}})
@@ -161,6 +179,22 @@ func mergeBodies(newer, older string) (merged string, superseded []string) {
 		}
 	}
 	return b.String(), superseded
+}
+
+// replaceNarrower puts a line in the place of one that says less, and nothing else.
+func replaceNarrower(in []section, u unit, end string) bool {
+	if u.kind != lineUnit {
+		return false
+	}
+	for _, s := range in {
+		for i, old := range s.units {
+			if old.kind == lineUnit && len(sentences(strings.TrimSpace(old.raw))) == 1 && compare(old.raw, u.raw) == narrower && marker.FindString(old.raw) == marker.FindString(u.raw) {
+				s.units[i].raw = u.ending(end).raw
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // rest returns what of a line of prose is not said already.

@@ -2,8 +2,8 @@ package dream_test
 
 import (
 	"fmt"
-	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -258,13 +258,6 @@ func TestQualityOfDreams(t *testing.T) {
 		after := look(t, dir)
 		one, told := s.judge(before, after)
 		sum.add(one)
-		if os.Getenv("SHOW") != "" {
-			for name, f := range after {
-				if f.text != before[name].text {
-					t.Logf("=== %s %s\n%s", s.name, name, f.text)
-				}
-			}
-		}
 		for _, line := range told {
 			t.Logf("  %s: %s", s.name, line)
 		}
@@ -286,10 +279,22 @@ func TestQualityOfDreams(t *testing.T) {
 			if _, err := d.Undo(t.Context()); err != nil {
 				t.Errorf("%s: undo: %v", s.name, err)
 			}
-			if names := differ(before, look(t, dir)); len(names) > 0 {
+			back := look(t, dir)
+			names := slices.DeleteFunc(differ(before, back), isIndex)
+			for name := range before { // lines that lead nowhere need not come back
+				if isIndex(name) {
+					names = append(names, indexTrouble(name, before, back, false)...)
+				}
+			}
+			if len(names) > 0 {
 				t.Errorf("%s: after the undo %v differ", s.name, names)
 			}
 		}
 	}
 	t.Log(sum)
+	// What is not made: an index that is over its caps though every line leads to a memory
+	// that nothing else says is left to a person or a model, and told.
+	if sum.wanted-sum.made > 1 || sum.unwanted > 0 || sum.lost > 0 || sum.duplicates > 0 {
+		t.Errorf("got %s; at most 1 change may be missing, and nothing unwanted, lost or double", sum)
+	}
 }

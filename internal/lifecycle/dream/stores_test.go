@@ -169,7 +169,12 @@ func (s *messyStore) lay(t *testing.T, dir string) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.MkdirAll(filepath.Join(dir, "project", ".git"), 0o700); err != nil {
+	git := filepath.Join(dir, "project", ".git")
+	if err := os.MkdirAll(git, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	index := append([]byte("DIRC\x00\x00\x00\x02\x00\x00\x00\x00"), make([]byte, 20)...) // of a repository in which nothing is tracked yet
+	if err := os.WriteFile(filepath.Join(git, "index"), index, 0o600); err != nil {
 		t.Fatal(err)
 	}
 }

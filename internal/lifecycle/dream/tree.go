@@ -160,6 +160,9 @@ func (d *Dreamer) snapshot(ctx context.Context, s *memories.Store) (*tree, error
 		t.left = append(t.left, Left{Why: err.Error()})
 	}
 	for _, m := range list {
+		if m.Scope == memory.ScopePrivate && isClients(m.Path) {
+			continue
+		}
 		if m.Content == nil {
 			m.Content = []byte{} // nil is a file that is not there
 		}
@@ -181,6 +184,13 @@ func (d *Dreamer) snapshot(ctx context.Context, s *memories.Store) (*tree, error
 	}
 	t.onDisk = func(scope memory.Scope, key string) bool { return onDisk(s, scope, key) }
 	return t, nil
+}
+
+// isClients knows the directories beside the memories that are a client's own business:
+// what its sub-agents keep, and its logs by day. They are neither tidied nor listed.
+func isClients(p memory.Path) bool {
+	first, _, below := strings.Cut(string(p), "/")
+	return below && (first == "agents" || first == "logs")
 }
 
 func (t *tree) readIndex(s *memories.Store, scope memory.Scope) error {
