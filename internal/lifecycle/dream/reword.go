@@ -29,20 +29,22 @@ const (
 	minCompared = 4   // words; shorter ones are the same or not
 )
 
-// The tables below never change.
+// The words by which statements are told apart.
+//
+//nolint:gochecknoglobals // tables that never change
 var (
 	// plain are words that carry nothing by which two statements differ. Words of place,
 	// time and direction are not among them: before and after, from and to.
 	plain = wordSet(`a an the this that these those is are was were be been being am do does did has have had will would shall
-		to of in on at for as and so since because then than also just very really please always it its we our you which who thus therefore hence such all each every`)  //nolint:gochecknoglobals // see above
+		to of in on at for as and so since because then than also just very really please always it its we our you which who thus therefore hence such all each every`)
 	// plainHan are the same in Chinese, the longer first.
 	plainHan = strings.Fields(`因为 所以 由于 因此 一定 必须 务必 需要 应该 已经 而且 并且 以及 进行 一下 我们 这个 那个 这样 总是 始终 一律 首先
-		的 了 地 得 着 过 都 也 就 要 会 是 在 里 中 把 被 和 与 及 而 则 请 先 很 该 此 这 那 其 它 之 于 以 个`)  //nolint:gochecknoglobals // see above
+		的 了 地 得 着 过 都 也 就 要 会 是 在 里 中 把 被 和 与 及 而 则 请 先 很 该 此 这 那 其 它 之 于 以 个`)
 	// turning are words that turn a statement round or limit it.
 	turning = wordSet(`not no never none nothing without except unless only don't doesn't isn't aren't won't can't cannot mustn't shouldn't didn't wasn't
-		avoid stop instead neither nor until`)  //nolint:gochecknoglobals // see above
+		avoid stop instead neither nor until`)
 	// numerals are numbers in words.
-	numerals = map[string]string{ //nolint:gochecknoglobals // see above
+	numerals = map[string]string{
 		"one": "1", "two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7", "eight": "8", "nine": "9", "ten": "10", "eleven": "11", "twelve": "12",
 	}
 )
