@@ -94,6 +94,18 @@ func (t *tree) clone() *tree {
 	for _, it := range t.items {
 		own := *it
 		c.put(&own)
+		if it.gone || !bytes.Equal(it.first, it.Content) {
+			c.touched[&own] = true
+		}
+	}
+	for _, it := range c.items {
+		if it.into != nil {
+			it.into = c.at[it.into.Ref]
+		}
+		it.needs = slices.Clone(it.needs)
+		for i, n := range it.needs {
+			it.needs[i] = c.at[n.Ref]
+		}
 	}
 	for scope, f := range t.indexes {
 		own := *f
@@ -289,7 +301,7 @@ func (t *tree) changes() []Change {
 				c.Needs = append(c.Needs, Needed{k.Ref, memory.ETagOf(k.Content)})
 			}
 			for _, n := range it.needs {
-				if !n.gone {
+				if n = n.keeper(); !n.gone {
 					c.Needs = append(c.Needs, Needed{n.Ref, memory.ETagOf(n.Content)})
 				}
 			}

@@ -59,7 +59,7 @@ func (d *Dreamer) undo(ctx context.Context, rec *Record, now time.Time, r *Repor
 	defer free()
 	k := &disk{store: d.Store, open: map[memory.Scope]*memdir.Dir{}}
 	defer k.close()
-	u := &undoing{Dreamer: d, disk: k, id: rec.ID}
+	u := &undoing{Dreamer: d, disk: k, id: rec.ID, stay: map[memories.Ref]bool{}}
 	for _, c := range rec.Changes {
 		if c.Skipped != "" || memory.IsIndex(c.Ref.Path) {
 			continue
@@ -94,6 +94,7 @@ type undoing struct {
 	*disk
 	id                      string
 	files, indexes, deletes []Change
+	stay                    map[memories.Ref]bool // made by the dream, and edited since
 	left                    []Left
 }
 
@@ -132,6 +133,7 @@ func (u *undoing) file(ctx context.Context, c *Change) error {
 		u.deletes = append(u.deletes, back)
 		return nil
 	case c.Kind == Create:
+		u.stay[c.Ref] = true
 		u.left = append(u.left, Left{c.Ref.String(), "it was edited since, and stays"})
 		return nil
 	case c.Kind == Delete && now == nil:
@@ -180,34 +182,42 @@ func (u *undoing) keep(c *Change, why string) error {
 	return nil
 }
 
-// index takes an index back: to its old text if it is what the dream left, else entry by
-// entry. It names what is there once all is taken back.
+// index takes an index back: to the byte if it is what the dream left, else entry by entry,
+// so that it names what is there once all is taken back.
 func (u *undoing) index(ctx context.Context, c *Change) error {
 	now, _, err := u.now(c.Ref)
 	if err != nil || now == nil && c.Old == nil {
 		return err
 	}
-	x := memory.ParseIndex(now)
-	if bytes.Equal(now, c.New) {
-		x = memory.ParseIndex(c.Old)
-	} else {
-		editEntries(&x, c.New, c.Old)
-	}
 	there, err := u.there(ctx, c.Ref.Scope)
 	if err != nil {
 		return err
 	}
-	for _, e := range x.Entries() {
-		if ref := refOf(c.Ref.Scope, e.Key()); ref.Scope == c.Ref.Scope && there[ref.Path] == nil && !onDisk(u.Store, c.Ref.Scope, e.Key()) {
-			x.Drop(e.Key())
+	x := memory.ParseIndex(now)
+	var named []memory.Path // that must have a line
+	if bytes.Equal(now, c.New) {
+		x = memory.ParseIndex(c.Old)
+		for path := range u.stay {
+			if path.Scope == c.Ref.Scope {
+				named = append(named, path.Path)
+			}
 		}
+	} else {
+		editEntries(&x, c.New, c.Old)
+		for _, e := range x.Entries() {
+			if ref := refOf(c.Ref.Scope, e.Key()); ref.Scope == c.Ref.Scope && there[ref.Path] == nil && !onDisk(u.Store, c.Ref.Scope, e.Key()) {
+				x.Drop(e.Key())
+			}
+		}
+		named = slices.Collect(pathsOf(there))
 	}
 	for _, back := range u.deletes {
 		if back.Ref.Scope == c.Ref.Scope {
 			x.Drop(string(back.Ref.Path))
 		}
 	}
-	for _, path := range slices.Sorted(pathsOf(there)) {
+	slices.Sort(named)
+	for _, path := range named {
 		if !names(&x, string(path)) {
 			fm, _, _ := memory.ParseFrontmatter(there[path])
 			x.Set(memory.EntryFor(path, fm))

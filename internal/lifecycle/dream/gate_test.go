@@ -1,0 +1,208 @@
+package dream_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/memsvc/memsvc/internal/lifecycle/dream"
+)
+
+func (w *world) lock() (body string, at time.Time) {
+	w.Helper()
+	file := filepath.Join(w.dir, dream.LockName)
+	text, err := os.ReadFile(file)
+	if errors.Is(err, os.ErrNotExist) {
+		return "none", time.Time{}
+	}
+	if err != nil {
+		w.Fatal(err)
+	}
+	fi, err := os.Stat(file)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return string(text), fi.ModTime().UTC()
+}
+
+func (w *world) setLock(body string, at time.Time) {
+	w.Helper()
+	file := filepath.Join(w.dir, dream.LockName)
+	if err := os.WriteFile(file, []byte(body), 0o600); err != nil {
+		w.Fatal(err)
+	}
+	if err := os.Chtimes(file, at, at); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// talk touches n conversations at a time.
+func (w *world) talk(n int, at time.Time) {
+	w.Helper()
+	if len(w.d.Transcripts) == 0 {
+		w.d.Transcripts = []string{w.TempDir()}
+	}
+	for i := range n {
+		file := filepath.Join(w.d.Transcripts[0], fmt.Sprintf("s%d.jsonl", i))
+		if err := os.WriteFile(file, []byte("{}\n"), 0o600); err != nil {
+			w.Fatal(err)
+		}
+		if err := os.Chtimes(file, at, at); err != nil {
+			w.Fatal(err)
+		}
+	}
+}
+
+func TestGates(t *testing.T) {
+	w := newWorld(t)
+	want := func(gate dream.Gate, o dream.Options) {
+		t.Helper()
+		if r := w.run(o); r.Skipped != gate {
+			t.Errorf("skipped %q, want %q", r.Skipped, gate)
+		}
+	}
+	w.write("a.md", mem("A", "project", "x\n"), 1)
+	w.setLock("", now.Add(-dream.Pause+time.Minute))
+	w.talk(9, now)
+	want(dream.GateTime, dream.Options{})
+	if _, err := os.Stat(filepath.Join(w.d.Dir, "looked")); !errors.Is(err, os.ErrNotExist) {
+		t.Error("the transcripts were looked at before it was time")
+	}
+	w.setLock("", now.Add(-dream.Pause))
+	w.talk(9, now.Add(-2*dream.Pause))
+	w.talk(4, now)
+	want(dream.GateSessions, dream.Options{})
+	w.talk(9, now)
+	want(dream.GateLooked, dream.Options{})
+	w.time = now.Add(dream.LookPause)
+	w.setLock(strconv.Itoa(os.Getppid()), w.time.Add(-dream.Pause))
+	want("", dream.Options{DryRun: true}) // the holder lives, but its hour is over
+	w.d.Session = "s0"
+	w.talk(5, now)
+	for i := 5; i < 9; i++ {
+		old := now.Add(-2 * dream.Pause)
+		if err := os.Chtimes(filepath.Join(w.d.Transcripts[0], fmt.Sprintf("s%d.jsonl", i)), old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want(dream.GateSessions, dream.Options{}) // the one that asks is not counted
+	w.d.Session = ""
+	w.time = w.time.Add(dream.LookPause)
+	r := w.run(dream.Options{})
+	if body, at := w.lock(); r.Skipped != "" || r.Sessions != 5 || body != "" || !at.Equal(w.time) {
+		t.Errorf("%+v; the lock is %q of %s", r, body, at)
+	}
+	want(dream.GateTime, dream.Options{})
+	want("", dream.Options{Force: true})
+	empty := newWorld(t)
+	if err := os.RemoveAll(empty.dir); err != nil {
+		t.Fatal(err)
+	}
+	if r := empty.run(dream.Options{Force: true}); r.Skipped != dream.GateEmpty {
+		t.Errorf("without directories: %q", r.Skipped)
+	}
+	if _, err := os.Stat(empty.dir); !errors.Is(err, os.ErrNotExist) {
+		t.Error("the directory was made")
+	}
+}
+
+func TestLock(t *testing.T) {
+	for name, test := range map[string]struct {
+		body string
+		age  time.Duration
+		held bool
+	}{
+		"a living holder":         {strconv.Itoa(os.Getppid()), time.Minute, true},
+		"with a line end":         {strconv.Itoa(os.Getppid()) + "\n", time.Minute, true},
+		"after its hour":          {strconv.Itoa(os.Getppid()), dream.StaleAfter, false},
+		"a dead holder":           {"999999999", time.Minute, false},
+		"nobody":                  {"", time.Minute, false},
+		"no number":               {"me", time.Minute, false},
+		"an earlier life of ours": {strconv.Itoa(os.Getpid()), time.Minute, false},
+	} {
+		w := newWorld(t)
+		w.write("a.md", mem("A", "project", "x\n"), 1)
+		at := now.Add(-test.age)
+		w.setLock(test.body, at)
+		for _, o := range []dream.Options{{Force: true, DryRun: true}, {Force: true}} {
+			r := w.run(o)
+			if held := r.Skipped == dream.GateLock; held != test.held {
+				t.Errorf("%s: skipped %q", name, r.Skipped)
+			}
+			body, mtime := w.lock()
+			switch {
+			case (test.held || o.DryRun) && (body != test.body || !mtime.Equal(at)):
+				t.Errorf("%s: the lock became %q of %s", name, body, mtime)
+			case !test.held && !o.DryRun && (body != "" || !mtime.Equal(now)):
+				t.Errorf("%s: after the dream the lock is %q of %s", name, body, mtime)
+			}
+		}
+	}
+}
+
+func TestAFailedDreamPutsTheLockBack(t *testing.T) {
+	for _, had := range []bool{true, false} {
+		w := newWorld(t)
+		w.write("a.md", mem("A", "project", "x\n"), 1)
+		at := now.Add(-48 * time.Hour)
+		if had {
+			w.setLock("999999999", at)
+		}
+		w.d.Hold = func(context.Context) (func(), error) { return nil, errors.New("no") }
+		if _, err := w.d.Run(t.Context(), dream.Options{Force: true}); err == nil {
+			t.Fatal("no error")
+		}
+		body, mtime := w.lock()
+		if had && (body != "" || !mtime.Equal(at)) || !had && body != "none" {
+			t.Errorf("had one: %v; now %q of %s", had, body, mtime)
+		}
+	}
+}
+
+func TestADryRunWritesNothing(t *testing.T) {
+	w := newWorld(t)
+	w.write("a.md", mem("A", "project", "Seen yesterday.\n"), 1)
+	w.talk(6, now)
+	before := w.files()
+	r := w.run(dream.Options{DryRun: true})
+	if len(r.Changes) != 2 || r.ID != "" {
+		t.Errorf("%+v", said(r))
+	}
+	if len(before) != len(w.files()) || w.read("a.md") != before["a.md"] {
+		t.Error("something was written")
+	}
+	if _, err := os.Stat(w.d.Dir); !errors.Is(err, os.ErrNotExist) {
+		t.Error("state was written")
+	}
+	if body, _ := w.lock(); body != "none" {
+		t.Errorf("the lock is %q", body)
+	}
+}
+
+func TestUploadsWait(t *testing.T) {
+	w := newWorld(t)
+	w.write("a.md", mem("A", "project", "Seen yesterday.\n"), 1)
+	held, times := false, 0
+	w.d.Hold = func(context.Context) (func(), error) {
+		held, times = true, times+1
+		return func() { held = false }, nil
+	}
+	w.d.StopAt(func(step string) error {
+		if !held {
+			t.Errorf("at %s uploads do not wait", step)
+		}
+		return nil
+	})
+	w.run(dream.Options{Force: true})
+	if _, err := w.d.Undo(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if held || times != 2 {
+		t.Errorf("held %d times, and still: %v", times, held)
+	}
+}
