@@ -71,6 +71,13 @@ func selfContained(body string) bool {
 	return n >= shortBody
 }
 
+// sameSubject reports whether a memory whose text another has, too, is about the same: its
+// text says so by itself, or the other is called so.
+func sameSubject(keep, it *item) bool {
+	return selfContained(string(it.Body())) || plainName(keep.Front.Name) == plainName(it.Front.Name) ||
+		len(termsOf(it.Front.Name)) > 0 && mentions(keep, it)
+}
+
 // restating deletes personal memories that say nothing but what one of the team's says.
 // Nothing of them moves there.
 func (t *tree) restating() {
@@ -90,7 +97,7 @@ func (t *tree) restating() {
 	for _, p := range t.byAge(memory.ScopePrivate) {
 		body := string(p.Body())
 		for _, it := range at[firstGist(body)] {
-			if kindOf(p) == kindOf(it) && facts[it].coversAll(body) && mentions(it, p) && len(extras(p, it)) == 0 && !clash(p, it) && t.drop(p, it, reasonRestates) {
+			if kindOf(p) == kindOf(it) && facts[it].coversAll(body) && sameSubject(it, p) && mentions(it, p) && len(extras(p, it)) == 0 && !clash(p, it) && t.drop(p, it, reasonRestates) {
 				break
 			}
 		}
@@ -126,7 +133,7 @@ func (t *tree) exact(scope memory.Scope) {
 			first[key] = it
 			continue
 		}
-		if !selfContained(body) && !mentions(keep, it) {
+		if !sameSubject(keep, it) {
 			continue // it is about what its name says, and that differs
 		}
 		t.absorb(keep, it, reasonDuplicate)
@@ -155,7 +162,7 @@ func (t *tree) contained() {
 			if big == small || big.gone || kindOf(big) != kindOf(small) || len(big.Body()) < len(small.Body()) || apart(big, small) {
 				continue
 			}
-			if facts[big].coversAll(body) && (selfContained(body) || mentions(big, small)) && t.absorb(big, small, reasonDuplicate) {
+			if facts[big].coversAll(body) && sameSubject(big, small) && t.absorb(big, small, reasonDuplicate) {
 				break
 			}
 		}
