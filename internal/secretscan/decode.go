@@ -232,6 +232,9 @@ func escape(s string) (value rune, width int) {
 	}
 	switch {
 	case s[0] == '%':
+		if variable(s[1:]) {
+			return 0, 0
+		}
 		return digits(1, 2)
 	case strings.HasPrefix(s, `\x`):
 		return digits(2, 2)
@@ -239,6 +242,16 @@ func escape(s string) (value rune, width int) {
 		return digits(2, 4)
 	}
 	return 0, 0
+}
+
+// variable reports whether what follows a "%" is the rest of "%NAME%", as Windows writes a variable of its environment.
+// The name begins with a letter: an escape that does so is no ASCII character, and its next one has a "%" of its own.
+func variable(s string) bool {
+	n := 0
+	for n < len(s) && n < 64 && (s[n] >= 'A' && s[n] <= 'Z' || s[n] == '_' || isDigit(s[n])) {
+		n++
+	}
+	return n >= 3 && n < len(s) && s[n] == '%' && !isDigit(s[0])
 }
 
 // utf8AppendByteOrRune appends a byte escape as a byte, a "\u" escape (six wide) as a character.

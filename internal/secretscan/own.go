@@ -12,6 +12,8 @@ const (
 	ruleHeader   = "memsvc-authorization-header"
 	rulePEM      = "memsvc-private-key"
 	ruleVendor   = "memsvc-service-token"
+	ruleFactor   = "memsvc-second-factor"
+	ruleCookie   = "memsvc-session-cookie"
 )
 
 // RuleInfo describes one of the guard's own rules.
@@ -33,6 +35,8 @@ func OwnRules() []RuleInfo {
 		{ruleHeader, "Credentials of an HTTP Authorization header"},
 		{rulePEM, "A private key"},
 		{ruleVendor, "A token of a service, known by its form"},
+		{ruleFactor, "The seed of one-time codes, or a recovery code"},
+		{ruleCookie, "The cookie of a session"},
 	}
 }
 
@@ -90,6 +94,21 @@ func (p *pass) own(kind ownKind, start, end int) {
 	if kind&ownConfig != 0 {
 		p.ownConfigs(start, end)
 	}
+	if kind&ownSection != 0 {
+		p.sections(start, end)
+	}
+	if kind&ownLogin != 0 {
+		p.logins(start, end)
+	}
+	if kind&ownFactor != 0 {
+		p.factors(start, end)
+	}
+	if kind&ownCookie != 0 {
+		p.cookies(start, end)
+	}
+	if kind&ownPrompt != 0 {
+		p.prompted(end)
+	}
 	switch {
 	case kind&ownPassword != 0:
 		p.ownAssignments(start, end, true)
@@ -126,10 +145,24 @@ func (p *pass) ownTokens(start, end int) {
 	}
 }
 
-// ownHeaders finds "Bearer …" and "Basic …" with a random-looking value.
+// ownHeaders finds "Bearer …", "Basic …" and "Authorization: SCHEME …" with a random-looking value, and the response of
+// Digest, from which a password can be guessed.
 func (p *pass) ownHeaders(start, end int) {
 	s := p.v.s
 	if start > 0 && isAlnum(s[start-1]) {
+		return
+	}
+	switch word := s[start:end]; {
+	case strings.EqualFold(word, "authorization"):
+		p.scheme(end)
+		return
+	case strings.EqualFold(word, "digest username"):
+		line := s[end:lineStop(s, end)]
+		if at := strings.Index(line, "response="); at >= 0 {
+			if value, from, _ := readValue(s, end+at+len("response=")); isHex(value) && len(value) >= 32 && !placeholder(value) {
+				p.addOwn(ruleHeader, value, from, rankKnown)
+			}
+		}
 		return
 	}
 	at := end
@@ -153,6 +186,28 @@ func (p *pass) ownHeaders(start, end int) {
 	}
 	if random(value) {
 		p.addOwn(ruleHeader, value, at, rankKnown)
+	}
+}
+
+// scheme reads an Authorization header with any scheme that has one value.
+func (p *pass) scheme(i int) {
+	s := p.v.s
+	for limit := i + 4; i < len(s) && i < limit && strings.IndexByte(" :\"'=", s[i]) >= 0; i++ {
+	}
+	from := i
+	for i < len(s) && isLetter(s[i]) {
+		i++
+	}
+	if i == from || byteAt(s, i) != ' ' || strings.EqualFold(s[from:i], "basic") || strings.EqualFold(s[from:i], "digest") {
+		return
+	}
+	from = i + 1
+	for i = from; i < len(s) && i < from+maxOwnToken && (isAlnum(s[i]) || strings.IndexByte("._~+/=-", s[i]) >= 0); {
+		i++
+	}
+	value := strings.TrimRight(s[from:i], ".-")
+	if len(value) >= 16 && (random(value) || isHex(value) && len(value) >= 32 && charStats(value).kinds() > 1) && !strings.Contains(strings.TrimRight(value, "="), "=") {
+		p.addOwn(ruleHeader, value, from, rankKnown)
 	}
 }
 

@@ -27,6 +27,12 @@ func (p *pass) ownAssignments(start, end int, password bool) {
 		link, at = p.link(start, i)
 	}
 	if link == linkNone {
+		if password {
+			p.answered(start, i)
+		}
+		return
+	}
+	if link == linkWord && !password && otherNoun(s[i:]) {
 		return
 	}
 	if link == linkSign {
@@ -39,7 +45,7 @@ func (p *pass) ownAssignments(start, end int, password bool) {
 	if (pair(s[start:end]) || pairHead(s[:start])) && link != linkSpace {
 		// "credentials: admin / value"
 		rest := strings.TrimLeft(s[from+len(value):lineStop(s, from+len(value))], "`\"'* ")
-		if sep := strings.IndexAny(value, ":/"); sep > 0 && isName(value[:sep]) && realPassword(value[sep+1:], link, quoted) {
+		if sep := strings.IndexAny(value, ":/"); sep > 0 && isName(value[:sep]) && strings.Count(value, "/") < 2 && realPassword(value[sep+1:], link, quoted) {
 			p.addOwn(rulePassword, value[sep+1:], from+sep+1, rankKnown)
 			return
 		}
@@ -61,9 +67,15 @@ func (p *pass) ownAssignments(start, end int, password bool) {
 	if password && link == linkCell {
 		p.laterCells(from)
 	}
-	if !password && random(value) && !p.harmlessHex(value, start, from+len(value)) {
+	if !password && (random(value) && !p.harmlessHex(value, start, from+len(value)) || groupedCode(value)) {
 		p.addOwn(ruleSecret, value, from, rankGuess)
 	}
+}
+
+// groupedCode reports three or more equal groups of capitals and digits, as licences and devices have their codes.
+func groupedCode(v string) bool {
+	st := charStats(v)
+	return st.marks > 1 && st.lower == 0 && st.upper > 1 && st.digits > 1 && recoveryCode(v)
 }
 
 // pair reports the words that announce user and password together.
@@ -72,6 +84,18 @@ func pair(word string) bool {
 		if strings.EqualFold(word, w) {
 			return true
 		}
+	}
+	return false
+}
+
+// otherNoun reports whether the word that follows a name of a secret makes it something that is none: "the secret
+// handshake is …", "the token exchange is …".
+func otherNoun(s string) bool {
+	word, _, _ := strings.Cut(strings.TrimLeft(s[:min(len(s), 24)], " "), " ")
+	switch strings.ToLower(strings.TrimRight(word, ",:")) {
+	case "handshake", "exchange", "algorithm", "cipher", "curve", "protocol", "suite", "agreement", "sharing", "derivation", "scheme", "endpoint", "bucket", "format", "store", "manager",
+		"backend", "engine", "operator", "santa", "sauce", "ingredient", "menu", "type", "ttl", "length", "lifetime", "count", "name":
+		return true
 	}
 	return false
 }

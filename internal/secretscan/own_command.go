@@ -17,7 +17,7 @@ func commands() []commandFlags {
 		{"redis-cli", "-a", false, ""}, {"ldap", "-w", false, ""}, {"curl", "", false, "uU"}, {"smbclient", "", false, "U"},
 		{"rpcclient", "", false, "U"}, {"lftp", "", false, "u"}, {"sqlcmd", "-P", false, ""}, {"ipmitool", "-P", false, ""},
 		{"mosquitto", "-P", false, ""}, //nolint:misspell // a program's name
-		{"unzip", "-P", false, ""},
+		{"unzip", "-P", false, ""}, {"openssl", "-k ", false, ""},
 	}
 }
 
@@ -44,12 +44,22 @@ func (p *pass) ownCommands(start, end int) {
 	line := s[end:lineStop(s, end)]
 	word := strings.ToLower(s[start:end])
 	switch word {
-	case "net user":
-		p.argument(line, end, 1)
+	case "net use":
+		p.netUse(line, end)
+		return
+	case "http -a ", "https -a ":
+		value, from, _ := readValue(s, end)
+		if sep := strings.IndexByte(value, ':'); sep > 0 && realPassword(value[sep+1:], linkSign, true) {
+			p.addOwn(rulePassword, value[sep+1:], from+sep+1, rankKnown)
+		}
 		return
 	case "htpasswd":
 		if strings.Contains(line, " -b") || strings.Contains(line, "b ") && strings.HasPrefix(line, " -") {
-			p.argument(line, end, 2)
+			n := 2
+			if flags, _, _ := strings.Cut(line[strings.IndexByte(line, '-'):], " "); strings.Contains(flags, "n") {
+				n = 1 // no file
+			}
+			p.argument(line, end, n)
 		}
 		return
 	case "xfreerdp":
@@ -66,6 +76,49 @@ func (p *pass) ownCommands(start, end int) {
 			p.flags(c, line, end)
 			return
 		}
+	}
+}
+
+// netUse judges the password of Windows's "net user NAME value" and "net use X: \\\\host\\share value /user:NAME", where
+// the value may stand last, too. The line goes on behind "net use".
+func (p *pass) netUse(line string, base int) {
+	if strings.HasPrefix(line, "r ") {
+		p.argument(line[1:], base+1, 1)
+		return
+	}
+	share := strings.Index(line, `\\`)
+	if share < 0 || !strings.Contains(strings.ToLower(line), "/user:") {
+		return
+	}
+	for i := share; i < len(line); {
+		stop := i
+		for stop < len(line) && line[stop] != ' ' {
+			stop++
+		}
+		if word := line[i:stop]; i > share && word != "" && word[0] != '/' {
+			if value, from, _ := readValue(p.v.s, base+i); realPassword(value, linkSpace, true) && charStats(value).kinds() >= 2 {
+				p.addOwn(rulePassword, value, from, rankKnown)
+				return
+			}
+		}
+		i = stop + 1
+	}
+}
+
+// prompted finds what a script of expect sends after it has seen the prompt for a password; the text begins at i.
+func (p *pass) prompted(i int) {
+	s := p.v.s
+	head := strings.ToLower(s[max(0, i-maxSQLHead):i])
+	if !containsAny(head, []string{"assword", "assphrase", "assphase", "passcode", "密码", "口令"}) {
+		return
+	}
+	line := s[i:lineStop(s, i)]
+	end := strings.IndexAny(line, "\\\"'")
+	if end <= 0 || line[end] == '\\' && end+1 < len(line) && line[end+1] != 'r' && line[end+1] != 'n' {
+		return
+	}
+	if value := line[:end]; realPassword(value, linkSpace, true) && charStats(value).kinds() >= 2 {
+		p.addOwn(rulePassword, value, i, rankKnown)
 	}
 }
 

@@ -12,6 +12,15 @@ func (p *pass) ownConfigs(start, end int) {
 	s := p.v.s
 	at := 0
 	switch c := s[start] | 0x20; {
+	case c == 'w': // what a QR code holds: "WIFI:S:name;T:WPA;P:value;;"
+		line := s[end:lineStop(s, end)]
+		if n := strings.Index(line, "P:"); n > 0 && (line[n-1] == ';') && strings.Contains(line, "S:") {
+			value, _, _ := strings.Cut(line[n+len("P:"):], ";")
+			if len(value) >= 8 && realPassword(value, linkSpace, true) {
+				p.addOwn(rulePassword, value, end+n+len("P:"), rankKnown)
+			}
+		}
+		return
 	case s[end-1] == '=' || s[end-1] == ':' && c != ':': // "_auth=", "auth":
 		value, from, _ := readValue(s, end)
 		if from <= lineStop(s, end) {
@@ -19,9 +28,27 @@ func (p *pass) ownConfigs(start, end int) {
 		}
 		return
 	case s[start] == ' ' && s[end-1] == '/': // admin/value
-		if value, _, _ := readValue(s, end); telling(value) && strings.ContainsAny(value, "@!$%^&*") && !strings.ContainsAny(value, "/#") {
+		if value, _, _ := readValue(s, end); telling(value) && strings.ContainsAny(value, "@!$%^&*#") && strings.IndexByte(value, '/') < 0 && value[0] != '#' {
 			at = end
 		}
+	case strings.EqualFold(s[start:end], "userlist"):
+		p.userlist(end)
+		return
+	case strings.EqualFold(s[start:end], "getconnection("):
+		// getConnection("jdbc:…", "user", "value")
+		if line := s[end:lineStop(s, end)]; strings.HasPrefix(line, `"jdbc:`) {
+			if parts := strings.SplitN(line, `"`, 7); len(parts) == 7 && strings.Trim(parts[2]+parts[4], ", ") == "" {
+				at = end + len(line) - len(parts[6]) - len(parts[5]) - 2
+			}
+		}
+	case strings.HasSuffix(s[start:end], "64(") || strings.HasSuffix(s[start:end], "b64encode("):
+		// encode_base64("user:value")
+		if value, from, quoted := readValue(s, end); quoted || strings.HasPrefix(s[end:], "b") {
+			if user, pass, ok := strings.Cut(value, ":"); ok && isName(user) && realPassword(pass, linkSpace, true) && charStats(pass).kinds() >= 3 {
+				p.addOwn(rulePassword, pass, from+len(user)+1, rankKnown)
+			}
+		}
+		return
 	case s[start] == ' ' && s[start+1] == '-': // some tool's "-u user -p value"
 		if value, _, _ := readValue(s, end); telling(value) && strings.Contains(s[lineStart(s, start):start], " -u ") && !strings.ContainsAny(value, ":/") {
 			at = end
@@ -51,6 +78,26 @@ func (p *pass) ownConfigs(start, end int) {
 	}
 	if value, from, quoted := readValue(s, at); from <= lineStop(s, end) && realPassword(value, linkSpace, quoted) {
 		p.addOwn(rulePassword, value, from, rankKnown)
+	}
+}
+
+// maxUserlist bounds how far behind "userlist" its lines are looked for, in bytes.
+const maxUserlist = 200
+
+// userlist finds the lines of pgbouncer's list of users, "name" and "password" in quotes, behind its name.
+func (p *pass) userlist(i int) {
+	s := p.v.s
+	limit := min(len(s), i+maxUserlist)
+	for from := i; from < limit; {
+		mid := strings.Index(s[from:limit], `" "`)
+		if mid < 0 {
+			return
+		}
+		at := from + mid + 2
+		if value, begin, quoted := readValue(s, at); quoted && telling(value) && realPassword(value, linkSpace, true) {
+			p.addOwn(rulePassword, value, begin, rankKnown)
+		}
+		from = at + 1
 	}
 }
 
@@ -85,7 +132,7 @@ func (p *pass) slashed(start, end int) {
 	}
 	_, host, address := strings.Cut(word, "@")
 	switch strings.ToLower(word) {
-	case "admin", "root", "administrator", "user", "test", "tester", "demo", "guest", "ubuntu", "postgres", "sa", "service", "operator":
+	case "admin", "root", "administrator", "user", "test", "tester", "demo", "guest", "ubuntu", "postgres", "sa", "service", "operator", "elastic", "jenkins", "deploy", "pi", "oracle", "nacos", "minio", "sysadmin", "superuser":
 	default:
 		marked := strings.ContainsAny(value, "@#!$%^&*") && (quoted || telling(value) && charStats(value).upper > 0 && strings.IndexByte(value, '.') < 0)
 		if !(address && strings.Contains(host, ".")) && !marked {

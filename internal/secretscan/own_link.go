@@ -172,11 +172,11 @@ func argument(s string, i int) int {
 
 // listed reports whether the name at start goes on with a list that has a user in it: "user app, password VALUE".
 func listed(s string, start int) bool {
-	if start < 2 || s[start-1] != ' ' || s[start-2] != ',' {
+	if start < 2 || s[start-1] != ',' && (s[start-1] != ' ' || s[start-2] != ',') {
 		return false
 	}
 	line := strings.ToLower(s[max(lineStart(s, start), start-80):start])
-	return containsAny(line, []string{"user", "login", "benutzer", "account", "@"})
+	return containsAny(line, []string{"user", "login", "benutzer", "account", "@", "账号", "用户", "登录", "wifi", "wi-fi", "wlan", "ssid", "网络"})
 }
 
 // setter reports whether the name around start stands behind a word that gives a variable its value without a sign:

@@ -1,6 +1,9 @@
 package secretscan
 
-import "strings"
+import (
+	"strings"
+	"unicode"
+)
 
 // sentence reads "… is value", "… (for admin): value", "密码是 value" after a name.
 func sentence(s string, i int) (link, int) {
@@ -21,6 +24,9 @@ func sentence(s string, i int) (link, int) {
 			if c == '=' && strings.IndexByte("\"'", s[i]) >= 0 && j > 0 && isAlnum(s[j-1]) {
 				return linkNone, 0 // the next attribute of an element
 			}
+			if open := strings.LastIndexByte(s[i:j], '['); c == '=' && open >= 0 && strings.IndexByte(s[i+open:j], ']') < 0 {
+				return linkNone, 0 // the attribute of a selector
+			}
 			if j+1 < len(s) && (isSpace(s[j+1]) || strings.IndexByte("`\"'*", s[j+1]) >= 0) {
 				if value, _, _ := readValue(s, j+1); isHex(value) && len(value) >= 32 && containsAny(strings.ToLower(s[i:j]), digestWords()) {
 					return linkNone, 0 // "password sha256: …"
@@ -31,6 +37,12 @@ func sentence(s string, i int) (link, int) {
 		if c := s[j]; c != ' ' && c != '\'' && c < 0x80 {
 			continue
 		}
+		if s[j] == ' ' && han(s, i, j) {
+			// Chinese needs no verb: "密码还是老的 value".
+			if value, _, quoted := readValue(s, j); telling(value) && realPassword(value, linkWord, quoted) {
+				return linkWord, j
+			}
+		}
 		if at := verb(s, j); at > 0 {
 			if value, _, quoted := readValue(s, at); realPassword(value, linkWord, quoted) || random(value) {
 				return linkWord, at
@@ -38,6 +50,22 @@ func sentence(s string, i int) (link, int) {
 		}
 	}
 	return linkNone, 0
+}
+
+// maxHan bounds the characters between a Chinese name and its value in a sentence without a verb, in bytes.
+const maxHan = 36
+
+// han reports whether s[i:j] is Chinese text without punctuation, which goes on from a Chinese name before it.
+func han(s string, i, j int) bool {
+	if i == 0 || s[i-1] < 0x80 || j == i || j-i > maxHan {
+		return false
+	}
+	for _, r := range s[i:j] {
+		if !unicode.Is(unicode.Han, r) {
+			return false
+		}
+	}
+	return true
 }
 
 // verb reads " is ", " was set to ", "是" and their like at i; it returns where they end, 0 if there is none.
@@ -70,6 +98,10 @@ func verbAt(s string) (n int, after string) {
 			if strings.HasPrefix(s, w) {
 				return len(w), ""
 			}
+			// The value may stand in the next line, marked.
+			if n := len(w); n+1 < len(s) && s[n-1] == '\n' && w[n-1] == ' ' && strings.IndexByte("`*\"", s[n]) >= 0 && s[:n-1] == w[:n-1] {
+				return n, ""
+			}
 		}
 		return 0, ""
 	}
@@ -98,9 +130,13 @@ func verbAt(s string) (n int, after string) {
 	case 't':
 		return first(" to ")
 	case 's':
-		return first(" set to ")
+		return first(" set to ", " still ", " says ", " stays ")
 	case 'r':
-		return first(" reads ")
+		return first(" reads ", " remains ")
+	case 'b':
+		return first(" became ")
+	case 'u':
+		return first(" use ")
 	case 'e':
 		return first(" es ", " est ", " era ", " equals ")
 	case 'l':

@@ -1,6 +1,9 @@
 package secretscan
 
-import "strings"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 const (
 	// maxValue bounds a value, in bytes.
@@ -70,7 +73,7 @@ func readValue(s string, i int) (value string, from int, quoted bool) {
 		if word, _, _ := strings.Cut(value, " "); strings.HasSuffix(word, "...") {
 			return "", 0, false // cut short on purpose
 		}
-		value = strings.TrimRight(value, ".,;:)]}*_>\\ ")
+		value = strings.TrimRight(value, ".,;:)]}*_>\\ (")
 		if sp := strings.IndexByte(value, ' '); sp >= 0 {
 			value = strings.TrimRight(value[:sp], ".,;:)]}*_>\\")
 		}
@@ -98,7 +101,14 @@ func typographicQuote(s string) int {
 
 // hasCJK reports whether s begins with a Chinese, Japanese or Korean character or their punctuation.
 func hasCJK(s string) bool {
-	return len(s) >= 3 && s[0] >= 0xe3 && s[0] <= 0xed
+	if len(s) < 3 {
+		return false
+	}
+	if s[0] == 0xef { // full-width punctuation: a full-width letter may be a part of the value
+		r, _ := utf8.DecodeRuneInString(s)
+		return strings.ContainsRune("（），。：；！？", r)
+	}
+	return s[0] >= 0xe3 && s[0] <= 0xed
 }
 
 // realPassword reports whether a value looks like a password that somebody uses.
@@ -140,7 +150,10 @@ func realPassword(v string, k link, quoted bool) bool {
 	case strings.ContainsAny(v, "._-/:"):
 		// Names of things have marks between words; a password also has capitals and digits.
 		if wordish(v) {
-			return st.upper > 0 && st.lower > 0 && st.digits > 0 && len(v) >= 10 && !strings.ContainsAny(v, "._/:")
+			if strings.ContainsAny(v, "./:") || st.upper == 0 || st.lower == 0 {
+				return false
+			}
+			return st.digits > 0 && len(v) >= 10 && strings.IndexByte(v, '_') < 0 || st.digits > 2 && len(v) >= 8 && st.marks == 1
 		}
 		return true
 	}

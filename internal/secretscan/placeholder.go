@@ -55,7 +55,8 @@ func technical(low string) bool {
 	if !had {
 		return false
 	}
-	for _, w := range [...]string{"base64", "sha256", "sha512", "sha1", "aes256", "aes128", "argon2", "pbkdf2", "ed25519", "oauth2", "utf8", "rs256", "hs256", "es256", "md5", "x509", "tls1", "ipv4", "ipv6"} {
+	for _, w := range [...]string{"curve25519", "x25519", "x448", "mlkem768", "kyber768", "secp256k1", "chacha20", "poly1305", "tls1.3", "tls1.2", "aes-256", "aes-128", "rsa-2048", "rsa-4096", "oaep-256",
+		"sha-256", "sha-512", "sha3-256", "p-256", "p-384", "http/2", "http/3", "base64", "sha256", "sha512", "sha1", "aes256", "aes128", "argon2", "pbkdf2", "ed25519", "oauth2", "utf8", "rs256", "hs256", "es256", "md5", "x509", "tls1", "ipv4", "ipv6"} {
 		low = strings.ReplaceAll(low, w, "")
 	}
 	return !strings.ContainsAny(low, "0123456789")

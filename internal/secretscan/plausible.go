@@ -106,6 +106,12 @@ func reference(v string) bool {
 	if end := strings.IndexByte(v[1:], ':'); v[0] == ':' && end > 0 && isLowerName(v[1:1+end]) {
 		return true // an emoji's short name
 	}
+	if host, _, ok := strings.Cut(v, "/"); ok && domain(host) {
+		return true // a URL without its scheme, the path of a module
+	}
+	if selector(low) {
+		return true
+	}
 	if strings.Contains(v, "(") {
 		at := strings.IndexByte(v, '(')
 		return at > 0 && isName(strings.ReplaceAll(v[:at], "::", "."))
@@ -120,6 +126,27 @@ func reference(v string) bool {
 		return true // an e-mail address
 	}
 	return isUUID(v) || isDate(v) || isChord(v) || isFileName(low)
+}
+
+// domain reports the name of a host below a domain: small letters, and letters alone behind the last dot.
+func domain(s string) bool {
+	dot := strings.LastIndexByte(s, '.')
+	return dot > 2 && len(s)-dot > 2 && charStats(s[dot+1:]).lower == len(s)-dot-1 && charStats(s).upper == 0 && isName(s)
+}
+
+// selector reports CSS selectors: the name of an element, or nothing, and then an id, a class, an attribute, a child.
+func selector(low string) bool {
+	at := strings.IndexAny(low, "#.[>:")
+	if at < 0 || at+1 == len(low) {
+		return false
+	}
+	switch low[:at] {
+	case "input", "form", "button", "div", "span", "label", "textarea", "select", "body", "section", "iframe", "fieldset", "table", "main", "dialog":
+		return true
+	case "":
+		return low[0] == '[' || strings.HasSuffix(low, "]")
+	}
+	return false
 }
 
 func isName(s string) bool {

@@ -36,10 +36,18 @@ const (
 	// LastLook items (files "_f") were written when all the others were found. What they show that has no name of a
 	// password beside it is left as it is.
 	LastLook Set = "last look"
+	// Fresh items (files "_g") are every other one of 60 secrets and 120 harmless texts written as a team's notes, in
+	// English and Chinese, without a look at the rules. They were measured first and looked at then.
+	Fresh Set = "fresh"
+	// FreshHeldOut items (files "_h") are the others. They were measured again when the rules were mended on Fresh, and
+	// looked at only then.
+	FreshHeldOut Set = "fresh, held out"
 )
 
 // Sets lists the sets in the order of the corpus.
-func Sets() []Set { return []Set{AtHand, KeptBack, HeldOut, HeldOutToo, FromLife, LastLook} }
+func Sets() []Set {
+	return []Set{AtHand, KeptBack, HeldOut, HeldOutToo, FromLife, LastLook, Fresh, FreshHeldOut}
+}
 
 // file is the last letter of the names of a set's files.
 func (s Set) file() string {
@@ -54,8 +62,12 @@ func (s Set) file() string {
 		return "d"
 	case FromLife:
 		return "e"
+	case LastLook:
+		return "f"
+	case Fresh:
+		return "g"
 	}
-	return "f"
+	return "h"
 }
 
 // Planted is a text with one secret.

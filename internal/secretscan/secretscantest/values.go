@@ -38,6 +38,16 @@ func (g *generator) mixed(set string, n int) string {
 	}
 }
 
+// lowerDigits is n small letters and digits, both of them there.
+func (g *generator) lowerDigits(n int) string {
+	for {
+		s := g.from(lower+digits, n)
+		if strings.ContainsAny(s, lower) && strings.ContainsAny(s, digits) {
+			return s
+		}
+	}
+}
+
 // harmlessKinds are values that are no secrets.
 func harmlessKinds() []string {
 	return []string{"sha1", "sha256", "md5", "b64_64", "b64_48", "b64_32", "shortid", "docid", "hex16", "sha12"}
@@ -170,6 +180,46 @@ func (g *generator) make(kind string) string {
 				return s
 			}
 		}
+	case "alnum30":
+		return g.mixed(alnum, 30)
+	case "alnum24":
+		return g.mixed(alnum, 24)
+	case "b64key44":
+		// A share of a vault's unseal key: 33 bytes.
+		return g.mixed(b64Dig, 44)
+	case "hex66":
+		return g.from(hexDig, 66)
+	case "vault_root":
+		return "hvs." + g.mixed(alnum, 24)
+	case "base32_16":
+		return g.from(upper+"234567", 16)
+	case "base32_spaced":
+		return cut(g.from(lower+"234567", 32), 8, " ")
+	case "b64pct":
+		return url.QueryEscape(g.mixed(b64Dig, 60) + "==")
+	case "hexupper32":
+		return strings.ToUpper(g.from(hexDig, 32))
+	case "b64_86":
+		return g.mixed(b64Dig, 86)
+	case "code_dash":
+		return g.lowerDigits(5) + "-" + g.lowerDigits(5)
+	case "code8":
+		return g.lowerDigits(8)
+	case "digits8":
+		return g.from("123456789", 8)
+	case "code_caps":
+		return cut(strings.ToUpper(g.lowerDigits(12)), 3, "-")
+	case "recovery_key":
+		return cut(strings.ToUpper(g.lowerDigits(28)), 7, "-")
+	case "bitlocker":
+		return cut(g.from(digits, 48), 8, "-")
+	case "kubeadm":
+		return g.lowerDigits(6) + "." + g.lowerDigits(16)
+	case "swarm":
+		return g.lowerDigits(50) + "-" + g.lowerDigits(25)
+	case "lower16":
+		// A mail provider's code for programs.
+		return g.from(lower, 16)
 	case "hex16s":
 		return g.from(hexDig, 16)
 	case "pw_human":
