@@ -111,6 +111,7 @@ type commitEntry struct {
 	Session   string        `json:"session,omitempty"`
 	Message   string        `json:"message,omitempty"`
 	Changes   []changeEntry `json:"changes"`
+	Unfit     []string      `json:"unfit,omitempty"` // paths that this program cannot hold
 }
 
 type changeEntry struct {
@@ -168,6 +169,9 @@ func entryOf(commit memory.Commit) commitEntry {
 	a := commit.Author
 	e := commitEntry{Revision: int64(commit.Revision), CommitID: string(commit.ID), Time: commit.Time.UTC(), Principal: a.Principal,
 		Machine: a.Machine, Client: a.Client, Session: a.Session, Message: commit.Message, Changes: []changeEntry{}}
+	for _, u := range commit.Unfit {
+		e.Unfit = append(e.Unfit, u.Path)
+	}
 	for _, ch := range commit.Changes {
 		e.Changes = append(e.Changes, changeEntry{Kind: ch.Kind.String(), Path: string(ch.Path), ETag: string(ch.ETag), Size: ch.Size, RenamedFrom: string(ch.RenamedFrom)})
 	}
@@ -179,9 +183,9 @@ func (e commitEntry) print(c *command) {
 	if e.Machine != "" {
 		who += " on " + e.Machine
 	}
-	fmt.Fprintf(c.Stdout, "%d  %s  %s", e.Revision, e.Time.Local().Format(time.DateTime), who)
+	fmt.Fprintf(c.Stdout, "%d  %s  %s", e.Revision, e.Time.Local().Format(time.DateTime), visible(who))
 	if e.Message != "" {
-		fmt.Fprintf(c.Stdout, "  %s", strings.ReplaceAll(e.Message, "\n", " "))
+		fmt.Fprintf(c.Stdout, "  %s", visible(strings.ReplaceAll(e.Message, "\n", " ")))
 	}
 	fmt.Fprintln(c.Stdout)
 	for _, ch := range e.Changes {
@@ -190,6 +194,9 @@ func (e commitEntry) print(c *command) {
 			from = " (was " + ch.RenamedFrom + ")"
 		}
 		fmt.Fprintf(c.Stdout, "    %-6s %s%s\n", ch.Kind, ch.Path, from)
+	}
+	for _, p := range e.Unfit {
+		fmt.Fprintf(c.Stdout, "    a path that this agent cannot hold: %.256q\n", p)
 	}
 }
 

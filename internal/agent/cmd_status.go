@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -106,8 +107,16 @@ func (c *command) storedStatus() (Status, error) {
 	if err != nil {
 		return st, err
 	}
+	linked, err := c.withLinked(nil, linkFlags{})
+	if err != nil {
+		return st, err
+	}
 	for _, l := range links {
-		st.Links = append(st.Links, c.stored(l))
+		s := c.stored(l)
+		if s.Todo == todoStart && !slices.ContainsFunc(linked, func(k Link) bool { return k.ID() == l.ID() }) {
+			s.Todo = "only flags named it, so 'memsync-agent run' alone does not serve it: give run or sync these flags again, or tie it with 'memsync-agent link' and the same flags"
+		}
+		st.Links = append(st.Links, s)
 	}
 	return st, nil
 }

@@ -307,7 +307,7 @@ func (r *remote) List(ctx context.Context, opts syncer.ListOptions) (syncer.List
 	if err != nil {
 		return syncer.Listing{}, err
 	}
-	return syncer.Listing{Memories: l.Memories, Head: l.Head}, nil
+	return syncer.Listing{Memories: l.Memories, Unfit: l.Unfit, Head: l.Head}, nil
 }
 
 // Get returns the memories at paths; see syncer.Remote.

@@ -224,6 +224,9 @@ func (s LinkStatus) gone() bool {
 	return s.Phase == PhaseStopped && s.Epoch != "" && s.LastError != nil && s.LastError.Reason == string(memory.ReasonNotFound)
 }
 
+// todoStart is what there is to do about a link that nobody serves.
+const todoStart = "start it with 'memsync-agent run'"
+
 // todo says what a person can do about a link, in one sentence.
 func todo(s LinkStatus) string {
 	switch {
@@ -239,10 +242,12 @@ func todo(s LinkStatus) string {
 		return "see 'memsync-agent conflicts list', then 'conflicts resolve ID --ours, --theirs or --merged FILE'"
 	case len(s.Unreadable) > 0:
 		return "make what cannot be read readable for the user that the agent runs as; it is left alone meanwhile"
+	case len(s.Refusals) > 0 && !slices.ContainsFunc(s.Refusals, func(r Refusal) bool { return r.By != syncer.HeldByAgent }):
+		return "update this agent, or have the files that are named renamed by somebody whose agent can hold them; everything else is in step"
 	case len(s.Refusals) > 0:
 		return "correct the files at the places named; they are sent as soon as they are clean"
 	case s.Phase == PhaseNotRunning:
-		return "start it with 'memsync-agent run'"
+		return todoStart
 	}
 	return ""
 }

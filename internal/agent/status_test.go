@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 	"time"
 
@@ -179,5 +180,16 @@ func TestMetricNames(t *testing.T) {
 	m.drop("l")
 	if d := cmp.Diff(map[string]int{"memsync_end_to_end_seconds": 1, "memsync_propagation_seconds": 1}, names()); d != "" {
 		t.Errorf("after the link is gone (-want +got):\n%s", d)
+	}
+}
+
+// TestTodoAboutNamesOfANewerHub sends nobody to correct a file that is not here.
+func TestTodoAboutNamesOfANewerHub(t *testing.T) {
+	newer := Refusal{By: syncer.HeldByAgent}
+	if got := todo(LinkStatus{Refusals: []Refusal{newer}}); !strings.Contains(got, "update this agent") {
+		t.Errorf("to do: %s", got)
+	}
+	if got := todo(LinkStatus{Refusals: []Refusal{newer, {By: syncer.HeldByGuard}}}); !strings.Contains(got, "correct the files") {
+		t.Errorf("to do beside a file of ours: %s", got)
 	}
 }

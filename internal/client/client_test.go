@@ -329,6 +329,33 @@ func TestChanges(t *testing.T) {
 	}
 }
 
+// TestPathsOfANewerHub pulls past paths that this program's parser refuses, by pages and by
+// the stream, and names them apart.
+func TestPathsOfANewerHub(t *testing.T) {
+	h := newFakeHub()
+	h.commit(alpha, "a.md", "one")
+	h.commit(alpha, "../odd.md", "two")
+	h.commit(alpha, "b.md", "three")
+	addr, _ := h.serve(t, "127.0.0.1:0")
+	c := newClient(t, client.Options{Addr: addr})
+	page, err := c.Changes(context.Background(), alpha, memory.Cursor{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, streamed := follow(t, c, map[memory.ProjectKey]memory.Cursor{alpha: {Epoch: "e1"}}).until("the last commit", commitOf(alpha, 3))
+	for name, commits := range map[string][]memory.Commit{"pages": page.Commits, "stream": streamed} {
+		if len(commits) != 3 {
+			t.Fatalf("%s: %d commits, want 3", name, len(commits))
+		}
+		if odd := commits[1]; len(odd.Changes) != 0 || len(odd.Unfit) != 1 || odd.Unfit[0].Path != "../odd.md" {
+			t.Errorf("%s: %+v", name, odd)
+		}
+		if last := commits[2]; len(last.Changes) != 1 || last.Changes[0].Path != "b.md" {
+			t.Errorf("%s: %+v", name, last)
+		}
+	}
+}
+
 func TestOptionsAreChecked(t *testing.T) {
 	for _, tc := range []struct {
 		name string

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 
 	"google.golang.org/protobuf/proto"
 
@@ -65,6 +66,7 @@ type ListOptions struct {
 // when the first page was read.
 type Listing struct {
 	Memories []memory.Memory
+	Unfit    []memory.Unfit // paths that this program cannot hold; not in Memories
 	Head     memory.Cursor
 }
 
@@ -93,11 +95,11 @@ func (c *Client) List(ctx context.Context, key memory.ProjectKey, opts ListOptio
 		if err := pages.weigh(proto.Size(res), limit); err != nil {
 			return Listing{}, err
 		}
-		page, err := memoriesFromProto(res.GetMemories())
+		page, unfit, err := wire.MemoriesFromProto(res.GetMemories())
 		if err != nil {
 			return Listing{}, err
 		}
-		out.Memories = append(out.Memories, page...)
+		out.Memories, out.Unfit = append(out.Memories, page...), append(out.Unfit, unfit...)
 		if first {
 			if out.Head, err = wire.CursorFromProto(res.GetHead()); err != nil {
 				return Listing{}, err
@@ -106,25 +108,13 @@ func (c *Client) List(ctx context.Context, key memory.ProjectKey, opts ListOptio
 		if opts.Progress != nil {
 			opts.Progress(len(out.Memories))
 		}
-		if req.PageToken, err = pages.Next(res.GetNextPageToken(), len(page)); err != nil {
+		if req.PageToken, err = pages.Next(res.GetNextPageToken(), len(page)+len(unfit)); err != nil {
 			return Listing{}, err
 		}
 		if req.PageToken == "" {
 			return out, nil
 		}
 	}
-}
-
-func memoriesFromProto(in []*memsvcv1.Memory) ([]memory.Memory, error) {
-	out := make([]memory.Memory, 0, len(in))
-	for _, m := range in {
-		v, err := wire.MemoryFromProto(m)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, v)
-	}
-	return out, nil
 }
 
 // Get returns the memory at path as of a revision; 0 is now.
@@ -169,7 +159,8 @@ func (c *Client) BatchGet(ctx context.Context, key memory.ProjectKey, paths []me
 			return err
 		}
 		out = Batch{}
-		if out.Memories, err = memoriesFromProto(res.GetMemories()); err != nil {
+		// All were asked for, so none is unfit.
+		if out.Memories, _, err = wire.MemoriesFromProto(res.GetMemories()); err != nil {
 			return err
 		}
 		for _, s := range res.GetRemainingPaths() {
@@ -207,6 +198,9 @@ func (c *Client) Search(ctx context.Context, key memory.ProjectKey, query string
 		out = nil
 		for _, h := range res.GetHits() {
 			m, err := wire.MemoryFromProto(h.GetMemory())
+			if errors.Is(err, memory.ErrInvalidPath) {
+				continue // nothing that this program could show or open
+			}
 			if err != nil {
 				return err
 			}

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"time"
 
@@ -93,6 +94,9 @@ func listAll[Res interface{ GetNextPageToken() string }, P, T any](
 		page := entries(res)
 		for _, p := range page {
 			v, err := convert(p)
+			if errors.Is(err, memory.ErrInvalidPath) {
+				continue // about a path that this program cannot hold; the others count
+			}
 			if err != nil {
 				return nil, err
 			}

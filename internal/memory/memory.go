@@ -156,6 +156,16 @@ type Commit struct {
 	Time     time.Time // the hub's, UTC
 	Message  string
 	Changes  []AppliedChange
+	// Unfit are changes that are not in Changes, on the side that reads: ParsePath refuses
+	// their paths, as that of an older program may. No store makes any.
+	Unfit []Unfit
+}
+
+// Unfit is a path that a hub named and that this program cannot hold. It is for telling a
+// person; nothing may be read or written by it.
+type Unfit struct {
+	Path    string // as it came
+	Deleted bool   // there is nothing at it any more
 }
 
 // NextCommitID returns the id of c as the successor of parent. It covers the

@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"errors"
+
 	memsvcv1 "github.com/memsvc/memsvc/api/proto/memsvc/v1"
 	"github.com/memsvc/memsvc/internal/memory"
 )
@@ -125,7 +127,9 @@ func CommitToProto(c memory.Commit) *memsvcv1.Commit {
 }
 
 // CommitFromProto returns c as a domain value; nil is the zero Commit, a project
-// before its first one. It shares the contents.
+// before its first one. It shares the contents. A change whose path ParsePath refuses
+// stands in Unfit: the hub may be newer than this program, and the rest of its history
+// must not wait for that.
 func CommitFromProto(c *memsvcv1.Commit) (memory.Commit, error) {
 	if c == nil {
 		return memory.Commit{}, nil
@@ -155,6 +159,10 @@ func CommitFromProto(c *memsvcv1.Commit) (memory.Commit, error) {
 	}
 	for _, change := range c.GetChanges() {
 		applied, err := appliedFromProto(change)
+		if unfit(err) {
+			out.Unfit = append(out.Unfit, memory.Unfit{Path: change.GetPath(), Deleted: change.GetKind() == memsvcv1.ChangeKind_CHANGE_KIND_DELETE})
+			continue
+		}
 		if err != nil {
 			return memory.Commit{}, err
 		}
@@ -188,9 +196,15 @@ func appliedFromProto(c *memsvcv1.CommittedChange) (memory.AppliedChange, error)
 		return memory.AppliedChange{}, err
 	}
 	if out.RenamedFrom, err = optionalPath(c.GetRenamedFrom()); err != nil {
-		return memory.AppliedChange{}, err
+		out.RenamedFrom = "" // a file that was never here: this one is new
 	}
 	return out, nil
+}
+
+// unfit reports whether err is that of a path that ParsePath refuses.
+func unfit(err error) bool {
+	var e *memory.Error
+	return errors.As(err, &e) && e.Reason == memory.ReasonInvalidPath
 }
 
 func changeKindToProto(k memory.ChangeKind) memsvcv1.ChangeKind {

@@ -33,6 +33,24 @@ func memoryToProto(m memory.Memory) *memsvcv1.Memory {
 	}
 }
 
+// MemoriesFromProto returns the memories as domain values, and apart those whose paths
+// ParsePath refuses; see CommitFromProto.
+func MemoriesFromProto(in []*memsvcv1.Memory) (out []memory.Memory, odd []memory.Unfit, err error) {
+	out = make([]memory.Memory, 0, len(in))
+	for _, m := range in {
+		v, err := MemoryFromProto(m)
+		if unfit(err) {
+			odd = append(odd, memory.Unfit{Path: m.GetPath(), Deleted: m.GetDeleted()})
+			continue
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		out = append(out, v)
+	}
+	return out, odd, nil
+}
+
 // MemoryFromProto returns m as a domain value. Its name, which says the project
 // that the caller asked about, is not read. The value shares m's content.
 func MemoryFromProto(m *memsvcv1.Memory) (memory.Memory, error) {

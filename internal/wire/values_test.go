@@ -2,6 +2,7 @@ package wire
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -122,18 +123,19 @@ func TestTimesOutsideATimestampAreClamped(t *testing.T) {
 	}
 }
 
+func goodMemory() *memsvcv1.Memory {
+	return &memsvcv1.Memory{Path: "project_x.md", Etag: strings.Repeat("a", 64), Content: []byte("x"), SizeBytes: 1, Revision: 1}
+}
+
+func goodCommit() *memsvcv1.Commit {
+	return &memsvcv1.Commit{
+		Name: "teams/t/projects/p/commits/3", Revision: 3,
+		Changes: []*memsvcv1.CommittedChange{{Path: "project_x.md", Kind: memsvcv1.ChangeKind_CHANGE_KIND_PUT, Etag: strings.Repeat("a", 64)}},
+	}
+}
+
 // TestWhatDoesNotFitIsRefused changes one field of a good message at a time.
 func TestWhatDoesNotFitIsRefused(t *testing.T) {
-	etag := strings.Repeat("a", 64)
-	goodMemory := func() *memsvcv1.Memory {
-		return &memsvcv1.Memory{Path: "project_x.md", Etag: etag, Content: []byte("x"), SizeBytes: 1, Revision: 1}
-	}
-	goodCommit := func() *memsvcv1.Commit {
-		return &memsvcv1.Commit{
-			Name: "teams/t/projects/p/commits/3", Revision: 3,
-			Changes: []*memsvcv1.CommittedChange{{Path: "project_x.md", Kind: memsvcv1.ChangeKind_CHANGE_KIND_PUT, Etag: etag}},
-		}
-	}
 	goodChange := func() *memsvcv1.Change {
 		return &memsvcv1.Change{Path: "project_x.md", Action: &memsvcv1.Change_Put{Put: &memsvcv1.PutAction{}}}
 	}
@@ -175,13 +177,11 @@ func TestWhatDoesNotFitIsRefused(t *testing.T) {
 		"time":                func(c *memsvcv1.Commit) { c.CommitTime = badTime },
 		"kind unspecified":    func(c *memsvcv1.Commit) { c.Changes[0].Kind = 0 },
 		"kind unknown":        func(c *memsvcv1.Commit) { c.Changes[0].Kind = 99 },
-		"change path":         func(c *memsvcv1.Commit) { c.Changes[0].Path = "/etc/passwd.md" },
 		"change etag":         func(c *memsvcv1.Commit) { c.Changes[0].Etag = "x" },
 		"previous etag":       func(c *memsvcv1.Commit) { c.Changes[0].PreviousEtag = "x" },
 		"change size":         func(c *memsvcv1.Commit) { c.Changes[0].SizeBytes = -1 },
 		"change size differs": func(c *memsvcv1.Commit) { c.Changes[0].Content = []byte("xyz") },
 		"change time":         func(c *memsvcv1.Commit) { c.Changes[0].ModifyTime = badTime },
-		"renamed from":        func(c *memsvcv1.Commit) { c.Changes[0].RenamedFrom = `a\b.md` },
 	}
 	for name, spoil := range commits {
 		c := goodCommit()
@@ -310,5 +310,40 @@ func TestNames(t *testing.T) {
 		if _, err := ParsePolicyName(bad); !errors.Is(err, memory.ErrInvalidArgument) {
 			t.Errorf("ParsePolicyName(%q): %v; want INVALID_ARGUMENT", bad, err)
 		}
+	}
+}
+
+// TestUnfitPaths takes what else a commit and a listing hold where the parser refuses one
+// path, and never lets that one through as a path.
+func TestUnfitPaths(t *testing.T) {
+	for _, bad := range []string{"/etc/passwd.md", "../up.md", `a\b.md`, "a/../../b.md", "nul.md", "later.txt", "", "x\u202e.md"} {
+		commit := goodCommit()
+		fit := len(commit.Changes)
+		odd := proto.CloneOf(commit.Changes[0])
+		odd.Path = bad
+		gone := proto.CloneOf(odd)
+		gone.Kind, gone.Etag, gone.Content, gone.SizeBytes = memsvcv1.ChangeKind_CHANGE_KIND_DELETE, "", nil, 0
+		commit.Changes = append([]*memsvcv1.CommittedChange{odd, gone}, commit.Changes...)
+		got, err := CommitFromProto(commit)
+		if want := []memory.Unfit{{Path: bad}, {Path: bad, Deleted: true}}; err != nil || len(got.Changes) != fit || !slices.Equal(got.Unfit, want) {
+			t.Errorf("%q: %+v, %v", bad, got, err)
+		}
+		renamed := goodCommit()
+		renamed.Changes[0].RenamedFrom = bad
+		if got, err := CommitFromProto(renamed); err != nil || got.Changes[0].RenamedFrom != "" {
+			t.Errorf("renamed from %q: %+v, %v", bad, got, err)
+		}
+		m := goodMemory()
+		m.Path = bad
+		list, unfit, err := MemoriesFromProto([]*memsvcv1.Memory{goodMemory(), m})
+		if err != nil || len(list) != 1 || len(unfit) != 1 || unfit[0].Path != bad {
+			t.Errorf("list with %q: %+v, %+v, %v", bad, list, unfit, err)
+		}
+	}
+	// What is wrong with the rest is still refused.
+	m := goodMemory()
+	m.Etag = "x"
+	if _, _, err := MemoriesFromProto([]*memsvcv1.Memory{m}); err == nil {
+		t.Error("a bad etag was taken")
 	}
 }

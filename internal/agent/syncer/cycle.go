@@ -345,7 +345,7 @@ func (c *cycle) report(err error) {
 		if c.base != nil { // else nothing was looked at
 			st.Warnings = slices.DeleteFunc(st.Warnings, func(v memory.Violation) bool {
 				_, shared := c.base[memory.Path(v.Path)]
-				return !shared && v.Rule != ruleHubPath
+				return !shared
 			})
 		}
 		if r.Phase == PhaseInSync || r.Phase == PhasePending {

@@ -38,20 +38,25 @@ const (
 	reasonFresh pullReason = iota
 	reasonCompacted
 	reasonRewound
+	reasonUpdated // a path that an older agent could not hold is one now
 )
 
 // pullAll lists everything the hub holds and brings the baseline into a form from
 // which the plan does the right thing.
 func (c *cycle) pullAll(ctx context.Context, why pullReason, from memory.Cursor, rewind memory.Revision) error {
-	listing, err := c.s.ports.Remote.List(ctx, ListOptions{Deleted: true, EarlierETags: why != reasonCompacted})
+	listing, err := c.s.ports.Remote.List(ctx, ListOptions{Deleted: true, EarlierETags: why == reasonFresh || why == reasonRewound})
 	if err != nil {
 		return &stepError{step: "list the project", err: err}
 	}
 	c.full, c.cursor = true, listing.Head
 	c.remote = make(map[memory.Path]remoteFile, len(listing.Memories))
 	facts := make(map[memory.Path]reconcile.Facts, len(listing.Memories))
+	for _, u := range listing.Unfit {
+		c.holdUnfit(u)
+	}
 	for _, m := range listing.Memories {
 		if _, err := memory.ParsePath(string(m.Path)); err != nil {
+			c.holdUnfit(memory.Unfit{Path: string(m.Path), Deleted: m.Deleted})
 			continue
 		}
 		facts[m.Path] = reconcile.Facts{ETag: m.ETag, Revision: m.Revision, Last: m.LastETag, Earlier: m.EarlierETags}
@@ -72,6 +77,9 @@ func (c *cycle) pullAll(ctx context.Context, why pullReason, from memory.Cursor,
 		c.adopt(facts)
 	case reasonRewound:
 		c.rebase(ctx, facts, from, rewind)
+	case reasonUpdated:
+		c.keepKnown(facts)
+		c.note(Note{Kind: NoteRecovered, Text: "an older agent could not hold all paths of the hub; compared in full"})
 	case reasonCompacted:
 		c.keepKnown(facts)
 		c.note(Note{Kind: NoteRecovered, Text: "the cursor was older than what the hub keeps; compared in full"})

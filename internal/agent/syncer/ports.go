@@ -259,6 +259,7 @@ type ListOptions struct {
 // Listing is the answer of Remote.List.
 type Listing struct {
 	Memories []memory.Memory
+	Unfit    []memory.Unfit // paths that this program cannot hold; not in Memories
 	Head     memory.Cursor
 }
 

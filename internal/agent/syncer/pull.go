@@ -3,7 +3,6 @@ package syncer
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/memsvc/memsvc/internal/memory"
@@ -34,6 +33,9 @@ func (c *cycle) pull(ctx context.Context) error {
 			return c.pullAll(ctx, reasonFresh, memory.Cursor{}, 0)
 		}
 		return c.recover(ctx, r.From)
+	}
+	if c.fitNow() {
+		return c.pullAll(ctx, reasonUpdated, s.state.Cursor, 0)
 	}
 	err := c.pullChanges(ctx)
 	if err == nil {
@@ -110,6 +112,7 @@ func (c *cycle) pullChanges(ctx context.Context) error {
 		}
 	}
 	c.cursor = st.Cursor
+	c.keepUnfit()
 	for {
 		page, err := c.s.ports.Remote.Changes(ctx, c.cursor)
 		if err != nil {
@@ -129,10 +132,13 @@ func (c *cycle) pullChanges(ctx context.Context) error {
 // fold takes one commit into the remote tree. What the baseline has seen already, as
 // after a crash before the cursor was saved, is passed over.
 func (c *cycle) fold(commit *memory.Commit) {
+	for _, u := range commit.Unfit {
+		c.holdUnfit(u)
+	}
 	for _, ch := range commit.Changes {
 		p := ch.Path
 		if _, err := memory.ParsePath(string(p)); err != nil {
-			c.warn(p, []memory.Violation{{Path: fmt.Sprintf("%.256q", string(p)), Rule: ruleHubPath, Message: "the hub sent a path that is none; it is left alone"}})
+			c.holdUnfit(memory.Unfit{Path: string(p), Deleted: ch.Kind == memory.Delete})
 			continue
 		}
 		if ch.ETag != "" {

@@ -101,11 +101,12 @@ type Resolved struct {
 	Local memory.ETag // the text that the hub keeps
 }
 
-// Held is a text that stays on this machine, and why.
+// Held is a text that stays on this machine, or on the hub, and why.
 type Held struct {
+	// Path is no path with HeldByAgent, but what the hub sent, quoted; see unfitPath.
 	Path memory.Path
 	ETag memory.ETag // of the local text that was refused; "" when a delete is held
-	// By is who refused: HeldByGuard, HeldByHub, HeldByName, HeldByDisk.
+	// By is who refused: HeldByGuard, HeldByHub, HeldByName, HeldByDisk, HeldByAgent.
 	By         string
 	Violations []memory.Violation
 	// PolicyVersion and Revision say under what guard policy and at which head it
@@ -122,6 +123,7 @@ const (
 	HeldByHub   = "hub"   // the hub refused it
 	HeldByName  = "name"  // its name cannot be shared
 	HeldByDisk  = "disk"  // the hub's text cannot be put in place here
+	HeldByAgent = "agent" // this program does not take the path that the hub names
 )
 
 // Intent is written before a step whose end may go unseen. When the side is later

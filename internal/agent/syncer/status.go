@@ -75,7 +75,7 @@ func (s *Syncer) Status() Status {
 	return st
 }
 
-// ruleHubPath is the rule of a warning about something that is no file here.
+// ruleHubPath is the rule of a path of the hub that is none here.
 const ruleHubPath = "hub-path"
 
 // maxWarnings bounds Status.Warnings.

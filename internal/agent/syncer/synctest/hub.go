@@ -221,6 +221,9 @@ type Remote struct {
 	Hub *Hub
 	// Hook, if set, is called around every call.
 	Hook Hook
+	// Older reports which paths this side does not take, as a program would that is older
+	// than the hub; nil is none.
+	Older func(memory.Path) bool
 	// Skew is what Offset returns.
 	Skew time.Duration
 	// Calls counts the calls by name.
@@ -264,10 +267,27 @@ func (r *Remote) Changes(ctx context.Context, after memory.Cursor) (syncer.Chang
 			page.More = true
 			break
 		}
-		page.Commits = append(page.Commits, h.commits[n])
+		page.Commits = append(page.Commits, r.read(h.commits[n]))
 		page.Cursors = append(page.Cursors, h.cursorAt(n+1))
 	}
 	return page, r.Hook.after("changes")
+}
+
+// read is how a program reads a commit that does not take some of its paths.
+func (r *Remote) read(c memory.Commit) memory.Commit {
+	if r.Older == nil {
+		return c
+	}
+	var fit []memory.AppliedChange
+	for _, ch := range c.Changes {
+		if r.Older(ch.Path) {
+			c.Unfit = append(c.Unfit, memory.Unfit{Path: string(ch.Path), Deleted: ch.Kind == memory.Delete})
+		} else {
+			fit = append(fit, ch)
+		}
+	}
+	c.Changes = fit
+	return c
 }
 
 // List is syncer.Remote's.
@@ -282,6 +302,10 @@ func (r *Remote) List(ctx context.Context, opts syncer.ListOptions) (syncer.List
 		maps.Copy(all, h.dead)
 	}
 	for _, p := range slices.Sorted(maps.Keys(all)) {
+		if r.Older != nil && r.Older(p) {
+			out.Unfit = append(out.Unfit, memory.Unfit{Path: string(p), Deleted: all[p].Deleted})
+			continue
+		}
 		m := all[p]
 		m.Content = nil
 		if opts.EarlierETags {
