@@ -20,7 +20,6 @@ func Absolute(text string, at time.Time) string {
 	if at.IsZero() || text == "" {
 		return text
 	}
-	rules := newRules()
 	var b strings.Builder
 	fence := false
 	for line := range strings.Lines(text) {
@@ -36,7 +35,7 @@ func Absolute(text string, at time.Time) string {
 		parts := strings.Split(line, "`")
 		for i := range parts {
 			if i%2 == 0 || i == len(parts)-1 && len(parts)%2 == 0 {
-				parts[i] = rules.line(parts[i], at)
+				parts[i] = known.line(parts[i], at)
 			}
 		}
 		b.WriteString(strings.Join(parts, "`"))
@@ -70,6 +69,9 @@ const (
 	chineseCount = `[一二两三四五六七八九十]{1,3}|\d{1,3}`
 	unit         = `day|week|month|year`
 )
+
+// known are the relative dates that are beyond doubt.
+var known = newRules() //nolint:gochecknoglobals // compiled once, never changed
 
 func newRules() rules {
 	re := regexp.MustCompile

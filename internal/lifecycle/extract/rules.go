@@ -42,6 +42,7 @@ const (
 
 	askEnglish = `(?:remember|keep in mind|bear in mind|don'?t forget|do not forget|never forget|take note|note)`
 	sinkWords  = `(?:remember(?: for (?:later|the future|next time))?|keep in mind|bear in mind|don'?t forget|do not forget|never forget|for future reference|for the record|make a (?:mental )?note|take a note|note to self|note for (?:later|the future)|` +
+		`(?:for (?:later|next time|the future)|(?:save|store|note|log|record) (?:this|that)|(?:write|jot|note) (?:this|that) down)|` +
 		`(?:save|add|put|write|commit)(?: (?:this|it|that|the following))? (?:to|in|into|down in) (?:your |the |long-term )?memory|memori[sz]e)`
 	askHan = `(?:记住|记一下|记下来?|记录一下|牢记|谨记|别忘了?|不要忘记?|记得|备忘)`
 )
@@ -80,16 +81,21 @@ func newTriggers() []trigger {
 		t(memory.TypeFeedback, `(.{12,}\b(?:must|should|needs? to|has to|have to|gets?|goes|go|is|are)\b.+,\s*always)[.!]*$`),
 		t(memory.TypeFeedback, `((?:don'?t|do not)\s+ever\s+.+)$`),
 		t(memory.TypeFeedback, `((?:don'?t|do not)\s+\w+\s+.*\w+ (?:ever again|again|any ?more))[.!]*$`),
+		t(memory.TypeFeedback, `(.{8,}?)[,;:–—-]+\s*(?:(?:that'?s|this is|as) (?:a|the|our) (?:general |standing |global |hard )?(?:rule|convention|requirement|policy)|(?:that|this) (?:goes|holds|applies) (?:for everything|everywhere|always|for (?:all of )?(?:the|this) (?:repo|project|team|codebase)|in general))[.!]*$`),
+		t(memory.TypeProject, `(.{12,}?),\s*(?:please\s+)?(?:remember|note|keep|save) (?:that|this|it)(?: in mind| down)?[.!]*$`),
 		t(memory.TypeFeedback, `(stop\s+\w+ing\s+.+)$`),
 		t(memory.TypeFeedback, `(?:(?:our |team |house |project )?(?:rule|convention|policy|standing order))\s*[:：]\s*(.+)$`),
 
-		han(memory.TypeFeedback, askHan+`[，,：:\s]*((?:以后|今后|永远|总是|始终|每次|一律|务必|必须|不要|别|禁止|不能|千万).+)$`),
-		han(memory.TypeUser, askHan+`[，,：:\s]*(我(?:是|叫|在|喜欢|不喜欢|习惯|更|的|不|们?组|负责|刚|对).+)$`),
+		han(memory.TypeFeedback, askHan+`[，,：:\s]*((?:以后|今后|永远|总是|始终|每次|一律|务必|必须|不要|别|禁止|不能|千万|(?:always|never|don'?t|avoid|use)\b).+)$`),
+		han(memory.TypeUser, askHan+`[，,：:\s]*(我(?:是|叫|在|喜欢|习惯|更|的|不|们?组|负责|刚|对|只|总|一般|平时|比较|每次|从来).+)$`),
 		han(memory.TypeProject, askHan+`[，,：:\s]*(.+)$`),
 		han(memory.TypeFeedback, `((?:以后|今后|从现在起|从现在开始|从今以后|从今天起|下次|往后)[，,：:\s]*.*(?:都|要|别|一律|必须|务必|先|用|不能|禁止|改成|多|少).+)$`),
 		han(memory.TypeFeedback, `((?:永远|绝对|千万|再也)(?:不要|别|不能|不许|不可以).+)$`),
 		han(memory.TypeFeedback, `((?:一律|务必|始终|总是|每次都)(?:要|用|先|使用|写|加|跑|在|把|将|不).+)$`),
 		han(memory.TypeFeedback, `([^，,。：:]{1,16}(?:一律|务必)[^了].+)$`),
+		han(memory.TypeFeedback, `([^，,。：:]{1,16}(?:以后|今后|往后|从现在起)(?:都|要|一定|必须|务必|一律|不要|不能|别|只|先|改).+)$`),
+		han(memory.TypeFeedback, `(.{6,}?)[，,；]\s*(?:这是|这条是|这个是|作为)?(?:全局|通用|统一|长期|硬性)的?(?:要求|规则|规范|约定|规定)[。！!]*$`),
+		han(memory.TypeProject, `(.{6,}?)[，,]\s*(?:请|你)?`+askHan+`(?:这个|这点|这条)?[。！!]*$`),
 		han(memory.TypeFeedback, `((?:禁止|严禁|不许|不准)[^了].+)$`),
 		han(memory.TypeFeedback, `(?:规定|约定|规范|原则|规矩|团队规定)[：:]\s*(.+)$`),
 	}

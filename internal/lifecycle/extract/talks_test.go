@@ -17,8 +17,8 @@ import (
 )
 
 // A labelled talk is a file of testdata/talks: what should come of a conversation, a line
-// "---", and the conversation. Files with an odd number were looked at while the rules
-// were tuned; those with an even one are held out: their failures are counted, not shown.
+// "---", and the conversation. The number that its name begins with says how much of it was
+// known while the rules were made: see labelledTalk.set.
 //
 //	want TYPE|TYPE: fact; fact|the same in other words   a memory that should come
 //	may TYPE: fact                                       one that only a model can see; welcome, not asked for
@@ -39,8 +39,7 @@ import (
 //	half                    what a person typed, of which only half is in the file so far
 type labelledTalk struct {
 	name  string
-	held  bool
-	life  bool // in forms from life
+	set   string
 	wants []wish
 	mays  []wish
 	nots  []string
@@ -95,10 +94,30 @@ func labelledTalks(t *testing.T) []labelledTalk {
 		if err != nil {
 			t.Fatalf("%s: %v", file, err)
 		}
-		talk.name, talk.held, talk.life = name, number%2 == 0, number > 60
+		talk.name, talk.set = name, setOf(number)
 		out = append(out, talk)
 	}
 	return out
+}
+
+// The sets. Of the last two the failures are counted, and shown nowhere.
+const (
+	forSetting = "for setting" // looked at while the rules were made
+	fromLife   = "from life"   // in forms met in public; written when the rules stood, looked at after a first measure
+	heldOut    = "held out"    // of the same hand and hour as those for setting
+	lastLook   = "last look"   // in other forms met in public, written before the rules were set on those from life
+)
+
+func setOf(number int) string {
+	switch {
+	case number > 84:
+		return lastLook
+	case number > 60:
+		return fromLife
+	case number%2 == 0:
+		return heldOut
+	}
+	return forSetting
 }
 
 func parseTalk(content string) (labelledTalk, error) {
