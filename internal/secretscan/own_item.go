@@ -171,5 +171,5 @@ func itemPassword(v string, quoted bool) bool {
 	if name, rest, ok := strings.Cut(v, ":"); ok && isName(name) && isHex(rest) {
 		return false // "sha256:…"
 	}
-	return telling(v) && st.lower > 0 || st.kinds() >= 3 && len(v) >= 7 && !strings.ContainsAny(v, "./:")
+	return telling(v) && st.lower > 0 || st.upper > 0 && st.kinds() >= 3 && len(v) >= 7 && !strings.ContainsAny(v, "./:")
 }

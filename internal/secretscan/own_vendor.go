@@ -36,7 +36,7 @@ const (
 )
 
 func vendorWords() []string {
-	words := []string{telegramMark, sasMark, webhookMark}
+	words := []string{telegramMark, sasMark, webhookMark, "x-amz-signature=", "x-goog-signature="}
 	for _, t := range vendorTokens() {
 		words = append(words, strings.ToLower(t.prefix))
 	}
@@ -91,7 +91,7 @@ func (p *pass) vendor(from, body, least int) {
 	}
 }
 
-// signature reports the signature of a shared access signature: beside its version and expiry, which no other "sig="
+// signature reports the signature of a presigned URL, and that of a shared access signature: beside its version and expiry, which no other "sig="
 // has, and long enough for a digest.
 func (p *pass) signature(start, end int) {
 	s := p.v.s
@@ -100,6 +100,12 @@ func (p *pass) signature(start, end int) {
 		to++
 	}
 	value := s[end:to]
+	if end-start > len(sasMark) { // a presigned URL of Amazon or Google
+		if value = strings.TrimRight(value, "="); isHex(value) && len(value) >= 64 && !placeholder(value) {
+			p.addOwn(ruleVendor, value, end, rankKnown)
+		}
+		return
+	}
 	if len(value) < minSAS || start == 0 || strings.IndexByte("&?;", s[start-1]) < 0 {
 		return
 	}

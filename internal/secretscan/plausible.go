@@ -106,8 +106,8 @@ func reference(v string) bool {
 	if end := strings.IndexByte(v[1:], ':'); v[0] == ':' && end > 0 && isLowerName(v[1:1+end]) {
 		return true // an emoji's short name
 	}
-	if host, _, ok := strings.Cut(v, "/"); ok && domain(host) {
-		return true // a URL without its scheme, the path of a module
+	if host, path, ok := strings.Cut(v, "/"); ok && domain(host) && !strings.ContainsAny(path, "?&=@") {
+		return true // a URL without its scheme and query, the path of a module
 	}
 	if selector(low) {
 		return true
