@@ -45,15 +45,18 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	base := t.TempDir()
-	w := &world{T: t, dir: filepath.Join(base, "memory"), time: now}
-	w.d = &dream.Dreamer{
-		Store: memories.New(w.dir, filepath.Join(w.dir, "team"), rules{}), Guard: rules{},
-		Dir: filepath.Join(base, "state"), Now: func() time.Time { return w.time },
-	}
+	w := &world{T: t, dir: filepath.Join(base, "memory"), d: dreamerOf(base), time: now}
+	w.d.Now = func() time.Time { return w.time }
 	if err := os.MkdirAll(filepath.Join(w.dir, "team"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	return w
+}
+
+// dreamerOf is the dreamer of a directory that newWorld made.
+func dreamerOf(base string) *dream.Dreamer {
+	dir := filepath.Join(base, "memory")
+	return &dream.Dreamer{Store: memories.New(dir, filepath.Join(dir, "team"), rules{}), Guard: rules{}, Dir: filepath.Join(base, "state"), Now: func() time.Time { return now }}
 }
 
 // write puts a file there that is days old.

@@ -16,7 +16,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/memsvc/memsvc/internal/lifecycle/dream"
-	"github.com/memsvc/memsvc/internal/lifecycle/memories"
 )
 
 // The test binary is also the process that is killed.
@@ -34,12 +33,6 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	os.Exit(m.Run())
-}
-
-// dreamerOf is the dreamer of a directory that newWorld made.
-func dreamerOf(base string) *dream.Dreamer {
-	dir := filepath.Join(base, "memory")
-	return &dream.Dreamer{Store: memories.New(dir, filepath.Join(dir, "team"), rules{}), Guard: rules{}, Dir: filepath.Join(base, "state"), Now: func() time.Time { return now }}
 }
 
 func play(role, base string) error {
