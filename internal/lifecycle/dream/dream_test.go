@@ -212,6 +212,19 @@ func TestRules(t *testing.T) {
 					line("Deploy production", "d.md")},
 			order: []string{"a.md", "b.md", "c.md", "d.md"},
 		},
+		"alike, and each of its own place": {
+			before: map[string]string{
+				"a.md":      mem("Deploy staging", "project", "- Tag the commit.\n- Wait for the pipeline to turn green.\n- Approve the job of the release train by hand.\n- Compare latency, memory, queue length with those before.\n- Watch the dashboards for errors.\n- Tell the channel.\n- Runs on the staging cluster.\n"),
+				"b.md":      mem("Deploy production", "project", "- Tag the commit.\n- Wait for the pipeline to turn green.\n- Approve the job of the release train by hand.\n- Compare latency, memory, queue length with those before.\n- Watch the dashboards for errors.\n- Tell the channel.\n- A second person looks, since it is production.\n"),
+				"MEMORY.md": line("Deploy staging", "a.md") + line("Deploy production", "b.md")},
+			order: []string{"a.md", "b.md"},
+		},
+		"what restates the team's with a field of its own": {
+			before: map[string]string{
+				"a.md":      "---\nname: Tests\ntype: feedback\nx-own: 1\n---\n" + long,
+				"MEMORY.md": line("Tests", "a.md"), "team/t.md": mem("Tests", "feedback", long), "team/MEMORY.md": line("Tests", "t.md")},
+			order: []string{"a.md", "team/t.md"},
+		},
 		"what restates the team's": {
 			before: map[string]string{
 				"a.md": mem("Tests", "feedback", "integration tests run against a real database, never against a mock of it\n"),

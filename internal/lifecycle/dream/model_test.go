@@ -232,6 +232,7 @@ func TestAModelWithoutTools(t *testing.T) {
 		w := newWorld(t)
 		w.write("a.md", mem("A", "project", "Half of it, as far as known.\n"), 2)
 		w.write("b.md", mem("B", "project", "The other half, of later.\n"), 2)
+		before := w.files()
 		m := &scripted.Model{Turns: []scripted.Turn{scripted.Say(test.answer)}}
 		w.d.Model, w.d.TextOnly = m, true
 		r := w.run(dream.Options{Force: true})
@@ -243,6 +244,13 @@ func TestAModelWithoutTools(t *testing.T) {
 		}
 		if req := m.Asked()[0]; len(req.Tools) > 0 || !strings.Contains(req.Messages[0].Parts[0].Text, "The other half") {
 			t.Errorf("%s: asked %+v", name, req)
+		}
+		w.undo()
+		delete(before, "MEMORY.md") // it was none
+		got := w.files()
+		delete(got, "MEMORY.md")
+		if diff := cmp.Diff(before, got); diff != "" {
+			t.Errorf("%s, undone (-before +got):\n%s", name, diff)
 		}
 	}
 }
