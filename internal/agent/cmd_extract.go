@@ -55,8 +55,12 @@ func (x *extractCmd) Run(c *command) error {
 		return err
 	}
 	g := c.guardOf(p)
-	e := &extract.Extractor{Model: m, JSON: c.models.textOnly(), Store: memories.New(p.Dir, p.team, g), Guard: g, Project: p.Root, Dir: c.state.extractDir(p.Dir), Now: c.Now}
-	r, err := e.Run(c.ctx, extract.Conversation{Session: strings.TrimSuffix(filepath.Base(file), ".jsonl"), Transcript: file}, x.DryRun)
+	talk := extract.Conversation{Session: strings.TrimSuffix(filepath.Base(file), ".jsonl"), Transcript: file}
+	e := &extract.Extractor{
+		Model: m, JSON: c.models.textOnly(), Record: c.state.audit(workExtract, p.Dir, talk.Session, c.Now, c.unrecorded),
+		Store: memories.New(p.Dir, p.team, g), Guard: g, Project: p.Root, Dir: c.state.extractDir(p.Dir), Now: c.Now,
+	}
+	r, err := e.Run(c.ctx, talk, x.DryRun)
 	if err != nil {
 		return err
 	}
@@ -98,6 +102,11 @@ func (x *extractCmd) Run(c *command) error {
 		fmt.Fprintln(c.Stdout, "nothing that was meant to be remembered")
 	}
 	return nil
+}
+
+// unrecorded says that the audit record lacks something.
+func (c *command) unrecorded(err error) {
+	fmt.Fprintf(c.Stderr, "memsync-agent: %s\n", oneLine(err))
 }
 
 // newestTranscript returns the conversation of this directory that was written last.

@@ -184,8 +184,7 @@ func (c *command) finished(ctx context.Context, p extractParams) error {
 	if err := p.check(); err != nil {
 		return err
 	}
-	e := newEngine(c.state, nil, c.Now).extractor(p)
-	e.Model = nil
+	e := newEngine(c.state, nil, c.Now).extractor(p, nil, false)
 	_, err = e.Run(limited, extract.Conversation{Session: p.Session, Transcript: p.Transcript}, false)
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -37,9 +38,13 @@ func (x *mcpCmd) Run(c *command) error {
 	if err := c.models.check(); err != nil {
 		return err
 	}
+	live, err := c.liveModel(slog.New(slog.DiscardHandler)) // the client reads our error stream
+	if err != nil {
+		return err
+	}
 	s := mcp.New(mcp.Options{
 		Version: buildinfo.Read().Version, Now: c.Now,
-		Open: func(context.Context) (mcp.Project, error) { return c.mcpProject(x.placeFlags) },
+		Open: func(context.Context) (mcp.Project, error) { return c.mcpProject(x.placeFlags, live) },
 	})
 	if x.HTTP == "" {
 		err := mcp.ServeStdio(c.ctx, s, c.Stdin, c.Stdout)
@@ -106,17 +111,14 @@ func (s stateDir) mcpToken() (string, error) {
 }
 
 // mcpProject finds what the tools work on, anew for each call.
-func (c *command) mcpProject(f placeFlags) (mcp.Project, error) {
+func (c *command) mcpProject(f placeFlags, live *liveModel) (mcp.Project, error) {
 	p, err := c.place(f)
 	if err != nil {
 		return mcp.Project{}, err
 	}
-	selector, err := c.selector()
-	if err != nil {
-		return mcp.Project{}, err
-	}
+	settings, _ := live.read() // those that cannot be used are none: the ranker answers
 	out := mcp.Project{
-		Selector: selector,
+		Selector: c.selectorOf(settings),
 		Personal: p.Dir, Team: p.team, Store: memories.New(p.Dir, p.team, c.guardOf(p)),
 		Transcripts: func(ctx context.Context, q transcript.Query, all bool) (transcript.Found, error) {
 			dirs, err := c.transcriptDirs(all)

@@ -36,7 +36,7 @@ func (x *modelCheckCmd) Run(c *command) error {
 	if err != nil {
 		return fmt.Errorf("model: %w", err)
 	}
-	out := modelCheck{ModelStatus: c.state.modelStatus(c.models, c.Now), Tools: len(resp.Calls()) > 0, MS: time.Since(began).Milliseconds()}
+	out := modelCheck{ModelStatus: c.state.modelStatus(c.models, c.models.check(), c.Now), Tools: len(resp.Calls()) > 0, MS: time.Since(began).Milliseconds()}
 	if x.JSON {
 		return printJSON(c.Stdout, out)
 	}
@@ -53,10 +53,14 @@ func (x *modelCheckCmd) Run(c *command) error {
 	return nil
 }
 
-// withModel adds what this machine knows of the model where the daemon did not tell.
-func (c *command) withModel(st Status) Status {
+// withEngine adds what this machine knows of the model and of dreams where the daemon
+// did not tell.
+func (c *command) withEngine(st Status) Status {
+	if st.Dreams == nil {
+		st.Dreams = c.state.dreams()
+	}
 	if st.Model == nil {
-		st.Model = c.state.modelStatus(c.models, c.Now)
+		st.Model = c.state.modelStatus(c.models, c.models.check(), c.Now)
 	}
 	return st
 }

@@ -23,6 +23,7 @@ import (
 
 type runCmd struct {
 	linkFlags
+	Dream        bool   `help:"Tidy the memories of a project between sessions; see docs/lifecycle.md." default:"true" negatable:""`
 	OpsAddr      string `help:"Where to serve metrics, health and profiles; empty is nowhere. On loopback, unless --insecure-ops." placeholder:"HOST:PORT"`
 	OTLPEndpoint string `name:"otlp-endpoint" help:"Where to send traces by OTLP over gRPC, http:// or https://; else where OTEL_EXPORTER_OTLP_ENDPOINT says; by default nowhere." placeholder:"URL"`
 	InsecureOps  bool   `help:"Let the ops port, which has neither TLS nor credentials, listen beyond loopback, because something else protects it."`
@@ -85,7 +86,11 @@ func (r *runCmd) Run(c *command) error {
 			log.Warn("traces: the last ones were not sent", "error", err)
 		}
 	}()
-	d, err := NewDaemon(DaemonOptions{StateDir: string(c.state), Logger: log, Registry: registry, Now: c.Now, Tracing: tracing, Model: c.models})
+	live, err := c.liveModel(log)
+	if err != nil {
+		return err
+	}
+	d, err := NewDaemon(DaemonOptions{StateDir: string(c.state), Logger: log, Registry: registry, Now: c.Now, Tracing: tracing, model: live})
 	if err != nil {
 		return err
 	}
@@ -106,7 +111,9 @@ func (r *runCmd) Run(c *command) error {
 		}
 		log.Error("a link does not run", "error", err)
 	}
-	return c.serve(d, server, ops, registry, log, r.linkFlags)
+	eng := newEngine(c.state, log, c.Now)
+	eng.live, eng.dream, eng.m = live, r.Dream, d.m
+	return c.serve(d, eng, server, ops, registry, log, r.linkFlags)
 }
 
 // lastTraces is how long the end of the program waits for its last spans to be sent.
@@ -175,18 +182,12 @@ func (c *command) prepare(l Link, log *slog.Logger) error {
 }
 
 // serve answers commands and the ops endpoint until the program is asked to stop.
-func (c *command) serve(d *Daemon, server *control.Server, ops net.Listener, registry prometheus.Gatherer, log *slog.Logger, flags linkFlags) error {
+func (c *command) serve(d *Daemon, eng *engine, server *control.Server, ops net.Listener, registry prometheus.Gatherer, log *slog.Logger, flags linkFlags) error {
 	health := telemetry.NewHealth()
 	health.SetReady()
 	bg, stopOps := context.WithCancel(context.Background())
 	defer stopOps()
-	eng := newEngine(c.state, log, c.Now)
-	eng.model, eng.textOnly = c.models.open(c.state.modelCounter(c.Now)), c.models.textOnly()
-	chooser := eng.model
-	if eng.textOnly {
-		chooser = nil // a program is not started for every prompt
-	}
-	look := newLookups(chooser, c.models.timeout(), log, c.Now)
+	look := newLookups(eng.live.chooser, log, c.Now)
 	var wg sync.WaitGroup
 	if ops != nil {
 		wg.Go(func() {

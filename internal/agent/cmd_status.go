@@ -31,7 +31,7 @@ func (s *statusCmd) Run(c *command) error {
 	if err != nil {
 		return err
 	}
-	st = c.withModel(st)
+	st = c.withEngine(st)
 	if s.JSON {
 		err = printJSON(c.Stdout, st)
 	} else {
@@ -183,6 +183,9 @@ func (s Status) print(w io.Writer, now time.Time) error {
 	if s.Model != nil {
 		b.WriteString(s.Model.line())
 	}
+	for _, d := range s.Dreams {
+		b.WriteString(d.line(now))
+	}
 	if len(s.Links) == 0 {
 		fmt.Fprintln(&b, "nothing is linked")
 	}
@@ -220,6 +223,9 @@ func (s LinkStatus) print(b *strings.Builder, now time.Time) {
 		fmt.Fprintf(b, "  watched by polling: %s\n", s.Watching.Reason)
 	case "missing":
 		fmt.Fprintf(b, "  not watched: %s\n", s.Watching.Reason)
+	}
+	if w := s.UploadsWait; w != nil {
+		fmt.Fprintf(b, "  uploads wait since %s: %s\n", age(now, w.Since), w.Why)
 	}
 	if s.RootDetail != "" {
 		fmt.Fprintf(b, "  directory: %s\n", s.RootDetail)

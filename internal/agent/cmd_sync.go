@@ -267,6 +267,7 @@ func (x *syncCmd) syncLink(ctx context.Context, c *command, l Link, bad error) L
 		}
 	}
 	s := linkStatus(l, one.s.Status())
+	s.UploadsWait = one.gate.waiting()
 	if err != nil {
 		err = x.late(ctx, err)
 		s.Phase, s.LastError = phaseOf(err), errorInfo(err, c.Now())
@@ -324,6 +325,7 @@ type opened struct {
 	hub    *client.Client
 	state  *syncstate.State
 	lock   *rootLock
+	gate   *uploadGate
 	policy *policyHolder
 	report *reporter
 	keep   func(client.GuardPolicy) error
@@ -350,7 +352,7 @@ func (c *command) open(l Link) (*opened, error) {
 		return nil, errors.Join(err, st.Close(), cl.Close())
 	}
 	o := &opened{
-		link: l, hub: cl, state: st, lock: newRootLock(l.Dir), policy: &policyHolder{},
+		link: l, hub: cl, state: st, lock: newRootLock(l.Dir), gate: c.state.newUploadGate(l, c.Now), policy: &policyHolder{},
 		keep: func(p client.GuardPolicy) error { return c.state.storePolicy(l.Hub, p) },
 	}
 	if saved, ok := c.state.loadPolicy(l.Hub, l.Team); ok {
@@ -359,7 +361,7 @@ func (c *command) open(l Link) (*opened, error) {
 	judge := guard{scanner: secretscan.New(secretscan.Options{CacheEntries: -1}), policy: o.policy}
 	o.report = &reporter{c: cl, key: l.Key(), guard: judge}
 	o.s = syncer.New(syncer.Ports{
-		Local: ws, State: st, Remote: &remote{c: cl, key: l.Key()}, Clock: syncer.Clock(c.Now), NewID: uuid.NewString, Guard: judge,
+		Local: ws, State: st, Remote: &remote{c: cl, key: l.Key()}, Clock: syncer.Clock(c.Now), NewID: uuid.NewString, Guard: judge, Uploads: o.gate,
 	}, syncer.Options{})
 	return o, nil
 }
@@ -385,8 +387,11 @@ func (o *opened) cycles(ctx context.Context) error {
 		}
 	}
 	created, failures := false, 0
-	for range maxCycles {
+	for n := 0; n < maxCycles; n++ {
 		res, err := o.s.Cycle(ctx)
+		if err == nil && o.gate.waiting() != nil {
+			n-- // what waits for a dream is waited for until time is up
+		}
 		switch {
 		case errors.Is(err, memory.ErrNotFound) && o.s.Status().Cursor.Epoch != "":
 			return projectGone(o.link)

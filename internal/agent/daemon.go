@@ -40,8 +40,8 @@ type DaemonOptions struct {
 	// Tracing sends spans of uploads and applied commits; nil: none are made. Whoever
 	// gives it closes it.
 	Tracing *telemetry.Tracing
-	// Model is the language model, whose use is told.
-	Model ModelSettings
+	// model is the language model, whose use is told; nil = none.
+	model *liveModel
 }
 
 // Daemon runs links. It is what `run` is without its process: tests run several in
@@ -107,11 +107,7 @@ func NewDaemon(opts DaemonOptions) (*Daemon, error) {
 		ctx: ctx, cancel: cancel,
 		hubs: map[hubKey]*hub{}, links: map[string]*running{},
 	}
-	perDay := 0
-	if opts.Model.Provider != "" {
-		perDay = opts.Model.perDay()
-	}
-	opts.Registry.MustRegister(newStatusCollector(d.Status), newModelCollector(state.modelCounter(opts.Now), perDay))
+	opts.Registry.MustRegister(newStatusCollector(d.Status), newModelCollector(state.modelCounter(opts.Now), opts.model.perDay))
 	return d, nil
 }
 
@@ -189,13 +185,14 @@ func (d *Daemon) start(l Link) error {
 	}
 	rem := &remote{c: h.c, key: l.Key(), tracing: d.opts.Tracing}
 	judge := guard{scanner: d.scanner, policy: h.policy(l.Key().Team)}
+	gate := d.state.newUploadGate(l, d.opts.Now)
 	ports := syncer.Ports{
-		Local: ws, State: st, Remote: rem, Clock: syncer.Clock(d.opts.Now), NewID: uuid.NewString, Guard: judge,
+		Local: ws, State: st, Remote: rem, Clock: syncer.Clock(d.opts.Now), NewID: uuid.NewString, Guard: judge, Uploads: gate,
 	}
 	build := func() *syncer.Syncer { return syncer.New(ports, syncer.Options{}) }
 	r := &runner{
 		link: l, hub: h, remote: rem, log: log, m: d.m, now: d.opts.Now, build: build, s: build(),
-		watch: w, lock: newRootLock(l.Dir), report: &reporter{c: h.c, key: l.Key(), guard: judge}, forget: st.Forget, token: d.state.tokenFileOf(l),
+		watch: w, lock: newRootLock(l.Dir), gate: gate, report: &reporter{c: h.c, key: l.Key(), guard: judge}, forget: st.Forget, token: d.state.tokenFileOf(l),
 		remember: func() error { return d.state.remember(l) },
 		woken:    make(chan struct{}, 1), moved: make(chan struct{}),
 	}
@@ -345,9 +342,10 @@ func (d *Daemon) settled(ctx context.Context) Status {
 
 // Status says how everything is.
 func (d *Daemon) Status() Status {
+	m, wrong := d.opts.model.read()
 	s := Status{
 		Version: buildinfo.Read().Version, Running: true, PID: os.Getpid(), StateDir: string(d.state),
-		InStep: true, Hubs: []HubStatus{}, Links: []LinkStatus{}, Model: d.state.modelStatus(d.opts.Model, d.opts.Now),
+		InStep: true, Hubs: []HubStatus{}, Links: []LinkStatus{}, Model: d.state.modelStatus(m, wrong, d.opts.Now), Dreams: d.state.dreams(),
 	}
 	for _, r := range d.runners() {
 		l := r.status()

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/memsvc/memsvc/internal/lifecycle/dream"
 	"github.com/memsvc/memsvc/internal/lifecycle/extract"
 	"github.com/memsvc/memsvc/internal/lifecycle/memories"
 	"github.com/memsvc/memsvc/internal/lifecycle/model"
@@ -54,9 +55,9 @@ type engine struct {
 	state stateDir
 	log   *slog.Logger
 	now   func() time.Time
-	// model works on what was said; nil = rules do. textOnly is one without tools.
-	model    model.Model
-	textOnly bool
+	live  *liveModel // works on what was said; nil or without a model, rules do
+	dream bool       // tidy when a project's gates let it
+	m     *metrics   // nil where nobody asks
 
 	ctx    context.Context //nolint:containedctx // of the work in the background; it ends with close
 	cancel context.CancelFunc
@@ -92,8 +93,10 @@ func (e *engine) take(p extractParams) error {
 	return nil
 }
 
-// work does everything that waits for a project, and ends when nothing does.
+// work does everything that waits for a project, tidies it then if that is due, and ends
+// when nothing waits.
 func (e *engine) work(project string) {
+	var last extractParams // of those done, whose project is still to be tidied
 	for {
 		e.mu.Lock()
 		var next extractParams
@@ -103,14 +106,21 @@ func (e *engine) work(project string) {
 			delete(queue, key)
 			break
 		}
-		if next.Transcript == "" {
+		if next.Transcript == "" && last.Transcript == "" {
 			delete(e.waiting, project)
 			e.mu.Unlock()
 			return
 		}
 		e.mu.Unlock()
+		if next.Transcript == "" { // everything that was said is taken
+			e.tidy(last)
+			last = extractParams{}
+			continue
+		}
+		last = next
 		ctx, cancel := context.WithTimeout(e.ctx, workTime)
-		r, err := e.extractor(next).Run(ctx, extract.Conversation{Session: next.Session, Transcript: next.Transcript}, false)
+		m, textOnly := e.live.open()
+		r, err := e.extractor(next, m, textOnly).Run(ctx, extract.Conversation{Session: next.Session, Transcript: next.Transcript}, false)
 		switch {
 		case err != nil:
 			e.log.Warn("extract", "session", next.Session, "error", err)
@@ -120,14 +130,14 @@ func (e *engine) work(project string) {
 			e.log.Info("extract", "session", next.Session, "by", r.By, "added", len(r.Added), "updated", len(r.Updated), "removed", len(r.Removed), "refused", len(r.Refused), "rounds", r.Rounds,
 				"input_tokens", r.Usage.Input, "output_tokens", r.Usage.Output, "took", r.Took)
 		}
-		e.keepNotes(ctx, next)
+		e.keepNotes(ctx, next, m)
 		cancel()
 	}
 }
 
 // keepNotes brings the notes of a conversation up to date, if enough was said.
-func (e *engine) keepNotes(ctx context.Context, p extractParams) {
-	r, err := notes.Keeper{Model: e.model, Config: p.Config}.Update(ctx, p.Transcript, p.CWD, false)
+func (e *engine) keepNotes(ctx context.Context, p extractParams, m model.Model) {
+	r, err := notes.Keeper{Model: m, Config: p.Config}.Update(ctx, p.Transcript, p.CWD, false)
 	switch {
 	case err != nil:
 		e.log.Warn("notes", "session", p.Session, "error", err)
@@ -136,10 +146,44 @@ func (e *engine) keepNotes(ctx context.Context, p extractParams) {
 	}
 }
 
-func (e *engine) extractor(p extractParams) *extract.Extractor {
+// tidy dreams, if the gates let it (SPEC 9).
+func (e *engine) tidy(p extractParams) {
+	if !e.dream {
+		return
+	}
+	d := e.state.dreamer(p.Personal, p.Team, e.state.guardFor(p.Hub, p.TeamName), e.now)
+	d.Model, d.TextOnly = e.live.open()
+	d.Project, d.Session, d.Transcripts = p.Project, p.Session, []string{filepath.Dir(p.Transcript)}
+	d.Record = e.state.audit(workDream, p.Personal, "", e.now, e.unrecorded)
+	var r dream.Report
+	err := e.state.runDream(e.ctx, d, func(ctx context.Context) (err error) {
+		r, err = d.Run(ctx, dream.Options{})
+		return err
+	})
+	if nerr := e.state.noteDream(p.Personal, r, err, e.now()); nerr != nil {
+		e.log.Warn("dream: what became of it is not noted for status", "error", nerr)
+	}
+	switch {
+	case err != nil:
+		e.log.Warn("dream", "error", err)
+	case r.Skipped != "":
+		e.log.Debug("dream", "skipped", r.Skipped)
+		return
+	default:
+		made, deleted := counted(r.Changes)
+		e.log.Info("dream", "id", r.ID, "by", r.By, "changes", made, "deleted", deleted, "left", len(r.Left), "fallback", r.Fallback != "", "rounds", r.Rounds,
+			"input_tokens", r.Usage.Input, "output_tokens", r.Usage.Output, "took", r.Took)
+	}
+	e.m.dreamt(r, err)
+}
+
+// unrecorded says that the audit record lacks something.
+func (e *engine) unrecorded(err error) { e.log.Warn("audit", "error", err) }
+
+func (e *engine) extractor(p extractParams, m model.Model, textOnly bool) *extract.Extractor {
 	g := e.state.guardFor(p.Hub, p.TeamName)
 	return &extract.Extractor{
-		Model: e.model, JSON: e.textOnly,
+		Model: m, JSON: textOnly, Record: e.state.audit(workExtract, p.Personal, p.Session, e.now, e.unrecorded),
 		Store: memories.New(p.Personal, p.Team, g), Guard: g, Project: p.Project, Dir: e.state.extractDir(p.Personal), Now: e.now,
 	}
 }

@@ -45,7 +45,7 @@ func TestHelp(t *testing.T) {
 	var all strings.Builder
 	for _, cmd := range []string{
 		"", "run", "sync", "status", "conflicts list", "conflicts show", "conflicts resolve", "trash list", "trash show", "trash restore", "log", "show", "blame", "diff", "restore", "resume",
-		"check", "doctor", "login", "join", "link", "unlink", "links", "install service", "healthcheck", "version",
+		"check", "doctor", "login", "join", "link", "unlink", "links", "dream", "install service", "healthcheck", "version",
 	} {
 		out, stderr, code := invoke(t, append(strings.Fields(cmd), "--help")...)
 		if code != 0 || stderr != "" {

@@ -34,6 +34,7 @@ type grammar struct {
 	MCP         mcpCmd         `cmd:"" name:"mcp" help:"Serve the memories of this project to coding clients over the Model Context Protocol."`
 	Notes       notesCmd       `cmd:"" help:"Show and renew the notes of a conversation."`
 	Extract     extractCmd     `cmd:"" help:"Make memories of what a conversation said since the last time."`
+	Dream       dreamCmd       `cmd:"" help:"Tidy the memories of this project; --dry-run shows what that would do."`
 	Hook        hookCmd        `cmd:"" help:"Answer an event of a coding client; for its configuration, not for people."`
 	Log         logCmd         `cmd:"" help:"Show the commits of a project or of one memory."`
 	Show        showCmd        `cmd:"" help:"Print a memory as the hub has it, now or at a revision."`

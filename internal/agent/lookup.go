@@ -53,8 +53,8 @@ const maxLookups = 64
 // lookups choose memories for prompts, one for each session: a hook ends with its event,
 // this does not.
 type lookups struct {
-	model   model.Model // nil = nobody chooses
-	timeout time.Duration
+	// chooser returns who chooses at the moment, nil = nobody, and how long it may take.
+	chooser func() (model.Model, time.Duration)
 	log     *slog.Logger
 	now     func() time.Time
 
@@ -77,22 +77,23 @@ type lookup struct {
 	ok     bool // the model has chosen; else it failed
 }
 
-func newLookups(m model.Model, timeout time.Duration, log *slog.Logger, now func() time.Time) *lookups {
+func newLookups(chooser func() (model.Model, time.Duration), log *slog.Logger, now func() time.Time) *lookups {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &lookups{model: m, timeout: timeout, log: log, now: now, ctx: ctx, cancel: cancel, of: map[string]*lookup{}}
+	return &lookups{chooser: chooser, log: log, now: now, ctx: ctx, cancel: cancel, of: map[string]*lookup{}}
 }
 
 // begin starts the lookup of a prompt, in the place of an older one, and waits for it as
 // long as a prompt may. What is not ready then stays for late; so does what is ready when
 // the caller is gone.
 func (ls *lookups) begin(ctx context.Context, p lookupParams, wait time.Duration) (lookupResult, error) {
-	if ls.model == nil {
+	m, timeout := ls.chooser()
+	if m == nil {
 		return lookupResult{}, nil
 	}
 	if err := p.check(); err != nil {
 		return lookupResult{}, err
 	}
-	l, err := ls.start(p)
+	l, err := ls.start(p, m, timeout)
 	if err != nil {
 		return lookupResult{}, err
 	}
@@ -108,7 +109,7 @@ func (ls *lookups) begin(ctx context.Context, p lookupParams, wait time.Duration
 	}
 }
 
-func (ls *lookups) start(p lookupParams) (*lookup, error) {
+func (ls *lookups) start(p lookupParams, m model.Model, timeout time.Duration) (*lookup, error) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	if ls.closed {
@@ -124,26 +125,26 @@ func (ls *lookups) start(p lookupParams) (*lookup, error) {
 		}
 		ls.drop(oldest)
 	}
-	ctx, cancel := context.WithTimeout(ls.ctx, ls.timeout)
+	ctx, cancel := context.WithTimeout(ls.ctx, timeout)
 	l := &lookup{turn: p.Turn, began: ls.now(), cancel: cancel, done: make(chan struct{})}
 	ls.of[p.Session] = l
 	ls.wg.Go(func() {
 		defer cancel()
 		defer close(l.done)
-		l.refs, l.ok = ls.choose(ctx, p)
+		l.refs, l.ok = ls.choose(ctx, p, m, timeout)
 	})
 	return l, nil
 }
 
 // choose asks the model.
-func (ls *lookups) choose(ctx context.Context, p lookupParams) (refs []string, ok bool) {
+func (ls *lookups) choose(ctx context.Context, p lookupParams, m model.Model, timeout time.Duration) (refs []string, ok bool) {
 	began := ls.now()
 	scanned, err := recall.Scan(ctx, p.Personal, p.Team)
 	if err != nil {
 		ls.log.Warn("lookup", "error", err)
 		return nil, false
 	}
-	c, err := recall.Selector{Model: ls.model, Timeout: ls.timeout}.Select(ctx, scanned, recall.Request{
+	c, err := recall.Selector{Model: m, Timeout: timeout}.Select(ctx, scanned, recall.Request{
 		Prompt: p.Prompt, Tools: p.Tools, Surfaced: p.Surfaced, Limit: inject.MaxTurnMemories, Now: began,
 	})
 	if err != nil || c.By != "model" {

@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/memsvc/memsvc/internal/agent/syncer"
+	"github.com/memsvc/memsvc/internal/lifecycle/dream"
 )
 
 // metrics are the agent's. Labels are bounded: links by configuration, rules by the
@@ -20,6 +21,9 @@ type metrics struct {
 	errors      *prometheus.CounterVec   // link, reason
 	lastSuccess *prometheus.GaugeVec     // link
 	cycles      *prometheus.HistogramVec // kind: a cycle's duration
+	dreams      *prometheus.CounterVec   // result
+	dreamFiles  *prometheus.CounterVec   // kind
+	dreamTime   prometheus.Histogram
 	propagation prometheus.Histogram
 	endToEnd    prometheus.Histogram
 }
@@ -31,6 +35,15 @@ const promptly = time.Minute
 
 // fast buckets fit what happens on one machine or within a network: 1 ms to 30 s.
 var fast = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
+
+// slow buckets fit what a language model may work on: 100 ms to 10 min.
+var slow = []float64{.1, .5, 1, 5, 15, 30, 60, 120, 300, 600}
+
+// How a dream ended.
+const (
+	dreamDone   = "done"
+	dreamFailed = "failed"
+)
 
 func newMetrics(r prometheus.Registerer) *metrics {
 	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
@@ -52,6 +65,17 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		pending:     gauge("pending_changes", "Local changes that are not on the hub yet.", "link"),
 		errors:      counter("cycle_errors_total", "Cycles that ended with an error, by reason.", "link", "reason"),
 		lastSuccess: gauge("last_success_timestamp_seconds", "When a cycle last ended without error.", "link"),
+		dreams:      counter("dreams_total", "Dreams of this daemon: done or failed. One that its gates did not let pass is none.", "result"),
+		dreamFiles:  counter("dream_files_total", "Files that dreams of this daemon created, edited or deleted.", "kind"),
+	}
+	m.dreamTime = prometheus.NewHistogram(prometheus.HistogramOpts{
+		Namespace: "memsync", Name: "dream_seconds", Help: "Duration of a dream.", Buckets: slow,
+	})
+	for _, result := range []string{dreamDone, dreamFailed} {
+		m.dreams.WithLabelValues(result)
+	}
+	for _, k := range []dream.Kind{dream.Create, dream.Edit, dream.Delete} {
+		m.dreamFiles.WithLabelValues(string(k))
 	}
 	m.cycles = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Namespace: "memsync", Name: "cycle_seconds", Help: "Duration of a cycle, the scan of the directory included.", Buckets: fast,
@@ -64,7 +88,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		Namespace: "memsync", Name: "end_to_end_seconds", Buckets: fast,
 		Help: "From the author's saving of a file to the file in place here, by the hub's clock; only edits that came to the hub within a minute.",
 	})
-	r.MustRegister(m.cycles, m.propagation, m.endToEnd)
+	r.MustRegister(m.cycles, m.propagation, m.endToEnd, m.dreamTime)
 	return m
 }
 
@@ -74,6 +98,24 @@ func (m *metrics) applied(a arrival, now time.Time, offset time.Duration) {
 	m.propagation.Observe(max(0, now.Sub(a.time).Seconds()))
 	if !a.saved.IsZero() && a.time.Sub(a.saved) <= promptly {
 		m.endToEnd.Observe(max(0, now.Sub(a.saved).Seconds()))
+	}
+}
+
+// dreamt counts a dream that ran.
+func (m *metrics) dreamt(r dream.Report, failed error) {
+	if m == nil {
+		return
+	}
+	if failed != nil {
+		m.dreams.WithLabelValues(dreamFailed).Inc()
+		return
+	}
+	m.dreams.WithLabelValues(dreamDone).Inc()
+	m.dreamTime.Observe(r.Took.Seconds())
+	for _, c := range r.Changes {
+		if c.Skipped == "" {
+			m.dreamFiles.WithLabelValues(string(c.Kind)).Inc()
+		}
 	}
 }
 

@@ -193,8 +193,11 @@ func (c *command) model() (model.Model, error) {
 
 // selector chooses memories with the configured model.
 func (c *command) selector() (recall.Selector, error) {
-	m, err := c.model()
-	return recall.Selector{Model: m, Timeout: min(c.models.timeout(), recall.DefaultModelTimeout)}, err
+	return c.selectorOf(c.models), c.models.check()
+}
+
+func (c *command) selectorOf(s ModelSettings) recall.Selector {
+	return recall.Selector{Model: s.open(c.state.modelCounter(c.Now)), Timeout: min(s.timeout(), recall.DefaultModelTimeout)}
 }
 
 // hookSelector chooses memories for a prompt that a person waits for. Settings that
@@ -218,16 +221,17 @@ type ModelStatus struct {
 	Error string `json:"error,omitempty"`
 }
 
-// modelStatus returns what was used of the configured model; nil without one.
-func (s stateDir) modelStatus(m ModelSettings, now func() time.Time) *ModelStatus {
-	if m.Provider == "" {
+// modelStatus returns what was used of the configured model, and what is wrong with it;
+// nil without one.
+func (s stateDir) modelStatus(m ModelSettings, wrong error, now func() time.Time) *ModelStatus {
+	if m.Provider == "" && wrong == nil {
 		return nil
 	}
 	st := &ModelStatus{Provider: m.Provider, Name: m.Name, DailyTokens: m.perDay()}
 	n, err := s.modelCounter(now).Read()
 	st.Count = n
 	if err == nil {
-		err = m.check()
+		err = wrong
 	}
 	if err != nil {
 		st.Error = oneLine(err)
@@ -237,6 +241,9 @@ func (s stateDir) modelStatus(m ModelSettings, now func() time.Time) *ModelStatu
 
 // line is what status says of it.
 func (s *ModelStatus) line() string {
+	if s.Provider == "" {
+		return "model: none is asked; " + visible(s.Error) + "\n"
+	}
 	line := fmt.Sprintf("model %s: %d of %d tokens today in %s", strings.TrimSpace(visible(s.Provider)+" "+visible(s.Name)), s.Today.Tokens(), s.DailyTokens, count(s.Today.Calls, "call"))
 	if s.Today.Failed > 0 {
 		line += fmt.Sprintf(", %d failed", s.Today.Failed)

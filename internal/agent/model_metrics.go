@@ -10,12 +10,12 @@ import (
 // directory: hooks end long before anybody asks.
 type modelCollector struct {
 	counter budget.Counter
-	perDay  int // 0 = no model
+	perDay  func() int // 0 = no model
 
 	calls, tokens, today, daily *prometheus.Desc
 }
 
-func newModelCollector(counter budget.Counter, perDay int) *modelCollector {
+func newModelCollector(counter budget.Counter, perDay func() int) *modelCollector {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc("memsync_"+name, help, labels, nil)
 	}
@@ -38,7 +38,7 @@ func (c *modelCollector) Describe(ch chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector. A count that cannot be read is not told;
 // status says why.
 func (c *modelCollector) Collect(ch chan<- prometheus.Metric) {
-	ch <- prometheus.MustNewConstMetric(c.daily, prometheus.GaugeValue, float64(c.perDay))
+	ch <- prometheus.MustNewConstMetric(c.daily, prometheus.GaugeValue, float64(c.perDay()))
 	n, err := c.counter.Read()
 	if err != nil {
 		return

@@ -112,7 +112,7 @@ func TestRecallAsksTheModelWithinItsTokens(t *testing.T) {
 		t.Errorf("status:\n%s", text)
 	}
 	reg := prometheus.NewRegistry()
-	reg.MustRegister(newModelCollector(stateDir(w.state).modelCounter(time.Now), 150))
+	reg.MustRegister(newModelCollector(stateDir(w.state).modelCounter(time.Now), func() int { return 150 }))
 	families, err := reg.Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -61,6 +61,7 @@ type runner struct {
 	build    func() *syncer.Syncer // a syncer on this link's ports
 	watch    *watcher.Watch
 	lock     *rootLock
+	gate     *uploadGate
 	report   *reporter
 	forget   func(context.Context) error // removes texts that the state let go, for good
 	token    string                      // file
@@ -460,6 +461,7 @@ func (r *runner) measure(st syncer.Status, err error, took time.Duration) {
 // tell logs what changed since the last cycle; the same trouble is told once.
 func (r *runner) tell(before, err error, st syncer.Status) {
 	r.told.changes(r.log, st)
+	r.gate.tell(r.log)
 	switch {
 	case err != nil && (before == nil || before.Error() != err.Error()):
 		r.log.Warn("cycle failed", "error", err, "class", syncer.Classify(err).String())
@@ -501,6 +503,7 @@ func (r *runner) status() LinkStatus {
 	}
 	s.caughtUp = problem == nil && st.Phase == syncer.PhaseInSync && live && !r.hasNews() &&
 		r.pending.Load()&uint32(wakeRemote|wakeKick|wakeCause) == 0
+	s.UploadsWait = r.gate.waiting()
 	s.InStep = s.caughtUp && s.settled()
 	s.Phase = s.outward()
 	s.Todo = todo(s)

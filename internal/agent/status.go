@@ -36,6 +36,8 @@ type Status struct {
 	Links    []LinkStatus `json:"links"`
 	// Model is the language model and what was used of it; absent without one.
 	Model *ModelStatus `json:"model,omitempty"`
+	// Dreams are the last ones of each project.
+	Dreams []DreamStatus `json:"dreams,omitempty"`
 }
 
 // HubStatus is how the connection to a hub is.
@@ -75,6 +77,8 @@ type LinkStatus struct {
 	RootDetail string `json:"root_detail,omitempty"`
 
 	Watching WatchingEntry `json:"watching"`
+	// UploadsWait says since when nothing is sent because a dream is under way.
+	UploadsWait *UploadsWait `json:"uploads_wait,omitempty"`
 
 	LastSuccess *time.Time `json:"last_success,omitempty"`
 	LastError   *ErrorInfo `json:"last_error,omitempty"`

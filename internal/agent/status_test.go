@@ -38,6 +38,7 @@ func sample() Status {
 	l.Watching = WatchingEntry{How: "polling", Reason: "the file system sends no events"}
 	l.LastError = &ErrorInfo{Message: "push: no", Reason: "PERMISSION_DENIED", Time: noon.Add(-30 * time.Second)}
 	l.Todo = todo(l)
+	l.UploadsWait = &UploadsWait{Since: noon.Add(-20 * time.Second), Why: "a dream (process 8) tidies the memories"}
 	well := linkStatus(Link{Hub: "127.0.0.1:7420", Team: "acme", Project: "search", Dir: "/e/team"}, syncer.Status{
 		Phase: syncer.PhaseInSync, Cursor: memory.Cursor{Epoch: "e1", Revision: 1, CommitID: "c"}, Files: 1, LastSync: noon,
 	})
@@ -56,6 +57,10 @@ func sample() Status {
 			{Addr: "other:7420", Since: noon.Add(-time.Hour), Error: "cannot be reached"},
 		},
 		Links: []LinkStatus{l, well, asks},
+		Dreams: []DreamStatus{
+			{Memory: "/d", Time: noon.Add(-5 * time.Hour), By: "rules", Changes: 4, Deleted: 2},
+			{Memory: "/e", Time: noon.Add(-time.Minute), Error: "no space left on device"},
+		},
 	}
 }
 
@@ -170,7 +175,7 @@ func TestMetricNames(t *testing.T) {
 		return out
 	}
 	want := map[string]int{
-		"memsync_conflicts": 1, "memsync_cycle_errors_total": 1, "memsync_cycle_seconds": 1, "memsync_end_to_end_seconds": 1, "memsync_halted": 1,
+		"memsync_conflicts": 1, "memsync_cycle_errors_total": 1, "memsync_cycle_seconds": 1, "memsync_dream_files_total": 3, "memsync_dream_seconds": 1, "memsync_dreams_total": 2, "memsync_end_to_end_seconds": 1, "memsync_halted": 1,
 		"memsync_last_success_timestamp_seconds": 1, "memsync_pending_changes": 1, "memsync_propagation_seconds": 1,
 		"memsync_pulls_total": 1, "memsync_pushes_total": 1, "memsync_refused_files": 2,
 	}
@@ -178,7 +183,7 @@ func TestMetricNames(t *testing.T) {
 		t.Errorf("metrics (-want +got):\n%s", d)
 	}
 	m.drop("l")
-	if d := cmp.Diff(map[string]int{"memsync_end_to_end_seconds": 1, "memsync_propagation_seconds": 1}, names()); d != "" {
+	if d := cmp.Diff(map[string]int{"memsync_dream_files_total": 3, "memsync_dream_seconds": 1, "memsync_dreams_total": 2, "memsync_end_to_end_seconds": 1, "memsync_propagation_seconds": 1}, names()); d != "" {
 		t.Errorf("after the link is gone (-want +got):\n%s", d)
 	}
 }

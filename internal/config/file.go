@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
@@ -25,6 +26,19 @@ func loader(sections map[string]any) kong.ConfigurationLoader {
 		}
 		return readFile(r, where, sections)
 	}
+}
+
+// ReadSections reads the given sections of a settings file anew, as Parse does with
+// Options.Sections. What else the file holds is not looked at; a section that it lacks
+// leaves its target as it is.
+func ReadSections(name string, sections map[string]any) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return fmt.Errorf("settings file: %w", err) // it names the file
+	}
+	defer func() { _ = f.Close() }() // only read
+	_, err = readFile(f, "settings file "+name, sections)
+	return err
 }
 
 // fileResolver answers kong's question for a flag's value from a YAML mapping of

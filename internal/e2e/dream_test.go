@@ -1,0 +1,251 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/memsvc/memsvc/internal/hubtest"
+	"github.com/memsvc/memsvc/internal/memory"
+)
+
+// agrees waits until both desks and the hub hold the same files, so many of them, and
+// returns the hub's revision then.
+func agrees(t *testing.T, hist history, files int, ds ...*desk) memory.Revision {
+	t.Helper()
+	hubtest.Eventually(t, patience, fmt.Sprintf("%d files everywhere", files), func() bool {
+		hub := hist.files()
+		for _, d := range ds {
+			if !cmp.Equal(hub, d.files()) {
+				return false
+			}
+		}
+		return len(hub) == files
+	})
+	return hist.head()
+}
+
+// statusOf asks the daemon of a desk.
+func (d *desk) statusOf() (s struct {
+	Links []struct {
+		UploadsWait *struct{ Why string } `json:"uploads_wait"`
+	}
+	Dreams []struct {
+		Error            string
+		Changes, Deleted int
+	}
+},
+) {
+	d.t.Helper()
+	if err := json.Unmarshal([]byte(d.run("", "status", "--json")), &s); err != nil {
+		d.t.Fatal(err)
+	}
+	return s
+}
+
+// untidy gives a desk three team memories that say the same, and an index with a line that
+// leads nowhere and without one that should be there.
+func (d *desk) untidy() {
+	const body = "Integration tests of the ledger run against a real database, never against a fake."
+	for _, name := range []string{"testing", "testing-2", "testing-copy"} {
+		d.write("project_"+name+".md", note(name, body))
+	}
+	d.write("MEMORY.md", "- [testing](project_testing.md) — about testing\n- [gone](project_gone.md) — leads nowhere\n")
+}
+
+// tidied waits until a desk holds one of the three, named by the index, and nothing else.
+func (d *desk) tidied() {
+	d.t.Helper()
+	hubtest.Eventually(d.t, patience, d.name+" has the tidy state", func() bool {
+		files := d.files()
+		for name := range files {
+			if name != "MEMORY.md" && !strings.Contains(files["MEMORY.md"], "("+name+")") {
+				return false
+			}
+		}
+		return len(files) == 2 && !strings.Contains(files["MEMORY.md"], "gone")
+	})
+}
+
+// TestDreamGoesUpAsOneCommit: a command of another process dreams beside the daemon. The
+// hub gets all of it at once, and so does the other machine.
+func TestDreamGoesUpAsOneCommit(t *testing.T) {
+	h := hubtest.Start(t, hubtest.Options{})
+	ds := desks(t, h, 2)
+	a, b := ds[0], ds[1]
+	hist := historyOf(t, h)
+	a.untidy()
+	before := agrees(t, hist, 4, a, b)
+	if got := a.run("", "dream", "--force", "--dry-run"); !strings.Contains(got, "would delete team/project_testing") || !strings.Contains(got, "-- [gone]") {
+		t.Errorf("the preview is %s", got)
+	}
+	if n := len(a.files()); n != 4 {
+		t.Fatalf("the preview left %d files", n)
+	}
+	if got := a.run("", "dream", "--force"); strings.Count(got, "deleted team/project_testing") != 2 {
+		t.Errorf("the dream says %s", got)
+	}
+	a.tidied()
+	b.tidied()
+	if n := hist.head() - before; n != 1 {
+		t.Errorf("%d commits of a dream, want 1: %+v", n, hist.commits("")[:n])
+	}
+	if got := hist.commits("")[0].Changes; len(got) < 3 {
+		t.Errorf("the commit holds %d changes, want both deletes and the index", len(got))
+	}
+	if got := a.run("", "status"); !strings.Contains(got, "by rules: ") || !strings.Contains(got, "2 deleted") {
+		t.Errorf("status does not tell of the dream:\n%s", got)
+	}
+	// Taking it back is a change set like any other.
+	a.run("", "dream", "--undo")
+	agrees(t, hist, 4, a, b)
+	if n := hist.head() - before; n != 2 {
+		t.Errorf("%d commits of a dream and its undoing, want 2", n)
+	}
+}
+
+// TestUploadsWaitForADream holds a dream up: what others send arrives, what is saved here
+// waits and status says why, and then everything goes up at once.
+func TestUploadsWaitForADream(t *testing.T) {
+	h := hubtest.Start(t, hubtest.Options{})
+	ds := desks(t, h, 2)
+	a, b := ds[0], ds[1]
+	hist := historyOf(t, h)
+	a.untidy()
+	a.write("project_own.md", note("own", "one"))
+	before := agrees(t, hist, 5, a, b)
+	asked, answer := filepath.Join(t.TempDir(), "asked"), filepath.Join(t.TempDir(), "answer")
+	script, settings := filepath.Join(t.TempDir(), "model"), filepath.Join(t.TempDir(), "c.yaml")
+	must(t, os.WriteFile(script, fmt.Appendf(nil, "#!/bin/sh\ncat >/dev/null\n: >%s\nwhile [ ! -e %s ]; do sleep 0.02; done\necho '[]'\n", asked, answer), 0o700))
+	must(t, os.WriteFile(settings, fmt.Appendf(nil, "model:\n  provider: command\n  command: [%s]\n", script), 0o600))
+	done := make(chan string, 1)
+	go func() { done <- a.run("", "dream", "--force", "--config", settings) }()
+	hubtest.Eventually(t, patience, "the dream asks its model", func() bool { _, err := os.Stat(asked); return err == nil })
+
+	a.write("project_own.md", note("own", "two"))
+	b.write("project_theirs.md", note("theirs", "of B"))
+	hubtest.Eventually(t, patience, "what B sent is here", func() bool { return strings.Contains(a.read("project_theirs.md"), "of B") })
+	hubtest.Eventually(t, patience, "status says that uploads wait", func() bool {
+		w := a.statusOf().Links[0].UploadsWait
+		return w != nil && strings.Contains(w.Why, "a dream (process ")
+	})
+	if n := hist.head() - before; n != 1 {
+		t.Errorf("%d commits while the dream runs, want B's alone", n)
+	}
+	must(t, os.WriteFile(answer, nil, 0o600))
+	<-done
+	hubtest.Eventually(t, patience, "the edit is there", func() bool { return strings.Contains(b.read("project_own.md"), "two") })
+	agrees(t, hist, 4, a, b)
+	if n := hist.head() - before; n != 2 {
+		t.Errorf("%d commits, want B's and one with the dream and the edit", n)
+	}
+	hubtest.Eventually(t, patience, "uploads wait no more", func() bool { return a.statusOf().Links[0].UploadsWait == nil })
+}
+
+// finishedTurn says that a conversation had a turn, which many others had before.
+func (d *desk) finishedTurn() {
+	d.t.Helper()
+	dir := filepath.Join(d.home, "talks")
+	for i := range 7 {
+		talk := filepath.Join(dir, fmt.Sprintf("s%d.jsonl", i))
+		must(d.t, os.MkdirAll(dir, 0o700))
+		must(d.t, os.WriteFile(talk, []byte(`{"type":"user","uuid":"u","sessionId":"s","timestamp":"2026-03-10T10:00:00Z","message":{"content":"Where is the wiki?"}}`+"\n"), 0o600))
+	}
+	d.hook("Stop", map[string]any{"session_id": "s0", "transcript_path": filepath.Join(dir, "s0.jsonl")})
+}
+
+// TestDaemonDreams: after a turn, when enough other conversations were had, the daemon
+// tidies by itself; not without, and not when it is told not to.
+func TestDaemonDreams(t *testing.T) {
+	h := hubtest.Start(t, hubtest.Options{})
+	ds := desks(t, h, 2)
+	a, b := ds[0], ds[1]
+	hist := historyOf(t, h)
+	a.untidy()
+	before := agrees(t, hist, 4, a, b)
+	a.finishedTurn()
+	a.tidied()
+	b.tidied()
+	if n := hist.head() - before; n != 1 {
+		t.Errorf("%d commits of a dream, want 1", n)
+	}
+	hubtest.Eventually(t, patience, "status tells of the dream", func() bool {
+		s := a.statusOf().Dreams
+		return len(s) == 1 && s[0].Deleted == 2 && s[0].Error == ""
+	})
+}
+
+// TestKilledDream kills whoever dreams in the middle of a change set, a command beside a
+// daemon or the daemon itself. Nothing of the half is sent; who comes next ends it, and it
+// goes up as one commit.
+func TestKilledDream(t *testing.T) {
+	for _, who := range []string{"command", "daemon"} {
+		t.Run(who, func(t *testing.T) {
+			const many = 300
+			h := hubtest.Start(t, hubtest.Options{})
+			file := h.TokenFile(string(project.Team), string(project.Project), "writer")
+			ds := desks(t, h, 1)
+			a, b := ds[0], newMachine(t, "B", h.GRPCAddr, file)
+			b.start()
+			hist := historyOf(t, h)
+			for i := range many {
+				a.write(fmt.Sprintf("project_%03d.md", i), note(fmt.Sprint("fact ", i), fmt.Sprintf("Shard %d was moved to the other rack yesterday.", i)))
+			}
+			before := agrees(t, hist, many, a)
+			var dreaming *exec.Cmd
+			if who == "command" {
+				dreaming = programCommand("memsync-agent", "dream", "--force", "--state-dir", a.state)
+				dreaming.Dir = a.repo
+				dreaming.Env = append(dreaming.Env, "HOME="+a.home, "CLAUDE_COWORK_MEMORY_PATH_OVERRIDE="+a.memory)
+				dreaming.Stdout, dreaming.Stderr = a.log, a.log
+				must(t, dreaming.Start())
+			} else {
+				dreaming = a.agent
+				a.finishedTurn()
+			}
+			changed := func() (n int) {
+				for _, text := range a.files() {
+					if !strings.Contains(text, "yesterday") {
+						n++
+					}
+				}
+				return n
+			}
+			hubtest.Eventually(t, patience, "the change set is being applied", func() bool { return changed() > 0 })
+			must(t, dreaming.Process.Signal(syscall.SIGKILL))
+			_ = dreaming.Wait()
+			if journals, err := filepath.Glob(filepath.Join(a.state, "dream", "*", "journal.json")); who == "daemon" && (err != nil || len(journals) != 1) {
+				t.Fatalf("%d of %d files are changed, and %d journals are left: it was not killed in the middle; %v", changed(), many, len(journals), err)
+			}
+			if n := hist.head() - before; n > 0 && who == "daemon" {
+				t.Errorf("%d commits of a dream that was cut off", n)
+			}
+			if who == "daemon" {
+				a.daemon()
+			}
+			hubtest.Eventually(t, patience, "all of it on the other machine", func() bool {
+				files := b.files()
+				for name, text := range files {
+					if name != "MEMORY.md" && strings.Contains(text, "yesterday") {
+						return false
+					}
+				}
+				return len(files) >= many
+			})
+			if n := hist.head() - before; n != 1 {
+				t.Errorf("%d commits of a dream that was killed, want 1", n)
+			}
+			if _, text, _ := strings.Cut(b.read("project_000.md"), "rack "); !strings.Contains(text, time.Now().AddDate(0, 0, -1).Format("2006-01-02")) && !strings.Contains(text, time.Now().AddDate(0, 0, -2).Format("2006-01-02")) {
+				t.Errorf("the date is %q", text)
+			}
+		})
+	}
+}
