@@ -57,16 +57,9 @@ func Main(ctx context.Context, app App) int {
 	var links []Link
 	var models ModelSettings
 	defaultState, stateErr := DefaultStateDir(os.Getenv)
-	kctx, err := config.Parse(&g, config.Options{
-		Program:     "memsync-agent",
-		Description: "Keeps the team/ directories of this machine in step with a hub.",
-		EnvPrefix:   "MEMSYNC",
-		Stdout:      app.Stdout,
-		Stderr:      app.Stderr,
-		Sections:    map[string]any{"links": &links, "model": &models},
-		Version:     "memsync-agent " + buildinfo.Read().String(),
-		Vars:        map[string]string{"state_dir": defaultState, "types": typeHelp()},
-	}, app.Args)
+	opts := options(app.Stdout, app.Stderr, defaultState)
+	opts.Sections = map[string]any{"links": &links, "model": &models}
+	kctx, err := config.Parse(&g, opts, app.Args)
 	if errors.Is(err, config.ErrShown) {
 		return ExitOK
 	}
@@ -84,6 +77,19 @@ func Main(ctx context.Context, app App) int {
 		return ExitOK
 	}
 	return app.report(err)
+}
+
+// options say how the grammar is read.
+func options(stdout, stderr io.Writer, stateDir string) config.Options {
+	return config.Options{
+		Program:     "memsync-agent",
+		Description: "Keeps the team/ directories of this machine in step with a hub.",
+		EnvPrefix:   "MEMSYNC",
+		Stdout:      stdout,
+		Stderr:      stderr,
+		Version:     "memsync-agent " + buildinfo.Read().String(),
+		Vars:        map[string]string{"state_dir": stateDir, "types": typeHelp()},
+	}
 }
 
 // report prints an error as one line and chooses the exit code.

@@ -63,11 +63,33 @@ func Parse(grammar any, opts Options, args []string) (ctx *kong.Context, err err
 			panic(r)
 		}
 	}()
+	k, err := build(grammar, opts, func(code int) { panic(exit{code}) })
+	if err != nil {
+		return nil, err
+	}
+	ctx, err = k.Parse(args)
+	if err != nil {
+		return nil, &UsageError{Err: mistakes(k, args, err)}
+	}
+	return ctx, nil
+}
+
+// Model returns what grammar, a pointer to a struct, offers: its commands and flags with
+// their variables and defaults. It is for documentation.
+func Model(grammar any, opts Options) (*kong.Application, error) {
+	k, err := build(grammar, opts, func(int) {})
+	if err != nil {
+		return nil, err
+	}
+	return k.Model, nil
+}
+
+func build(grammar any, opts Options, exit func(code int)) (*kong.Kong, error) {
 	k, err := kong.New(grammar,
 		kong.Name(opts.Program),
 		kong.Description(opts.Description),
 		kong.Writers(opts.Stdout, opts.Stderr),
-		kong.Exit(func(code int) { panic(exit{code}) }),
+		kong.Exit(exit),
 		kong.DefaultEnvars(opts.EnvPrefix),
 		kong.PostBuild(withoutEnvironment),
 		kong.Vars{"version": opts.Version},
@@ -79,11 +101,7 @@ func Parse(grammar any, opts Options, args []string) (ctx *kong.Context, err err
 	if err != nil {
 		return nil, fmt.Errorf("config: grammar of %s: %w", opts.Program, err)
 	}
-	ctx, err = k.Parse(args)
-	if err != nil {
-		return nil, &UsageError{Err: mistakes(k, args, err)}
-	}
-	return ctx, nil
+	return k, nil
 }
 
 // fromEnvironment reports whether one of the flag's variables is set.

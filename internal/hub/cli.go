@@ -60,16 +60,23 @@ type env struct {
 func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var g grammar
 	e := &env{command: "memsvc", ctx: ctx, stdout: stdout, stderr: stderr}
-	kctx, err := config.Parse(&g, config.Options{
-		Program: "memsvc", Description: "The hub of shared memories for teams of coding agents.",
-		EnvPrefix: "MEMSVC", Stdout: stdout, Stderr: stderr, Bind: []any{e},
-		Version: versionText(), Vars: map[string]string{"data_dir": defaultDataDir},
-	}, args)
+	opts := options(stdout, stderr)
+	opts.Bind = []any{e}
+	kctx, err := config.Parse(&g, opts, args)
 	if err == nil {
 		e.command = strings.TrimSpace("memsvc " + config.CommandOf(kctx))
 		err = kctx.Run(e)
 	}
 	return e.exit(err)
+}
+
+// options say how the grammar is read.
+func options(stdout, stderr io.Writer) config.Options {
+	return config.Options{
+		Program: "memsvc", Description: "The hub of shared memories for teams of coding agents.",
+		EnvPrefix: "MEMSVC", Stdout: stdout, Stderr: stderr,
+		Version: versionText(), Vars: map[string]string{"data_dir": defaultDataDir},
+	}
 }
 
 // exit tells err, if any, and returns its code.
