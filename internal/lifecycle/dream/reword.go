@@ -1,7 +1,9 @@
 package dream
 
 import (
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 )
@@ -17,8 +19,8 @@ type likeness uint8
 const (
 	unlike   likeness = iota // about different things
 	reworded                 // the same in other words
-	narrower                 // the first says less than the second, and nothing else
-	wider                    // the first says more than the second
+	narrower                 // the second is the first and a further statement
+	wider                    // the first is the second and a further statement
 	contrary                 // nearly the same words, and another statement
 )
 
@@ -44,36 +46,48 @@ var (
 	turning = wordSet(`not no never none nothing without except unless only don't doesn't isn't aren't won't can't cannot mustn't shouldn't didn't wasn't
 		avoid stop instead neither nor until`)
 	// numerals are numbers in words.
-	numerals = map[string]string{
-		"one": "1", "two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7", "eight": "8", "nine": "9", "ten": "10", "eleven": "11", "twelve": "12",
+	numerals = map[string]int{
+		"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12,
+		"thirteen": 13, "fourteen": 14, "fifteen": 15, "sixteen": 16, "seventeen": 17, "eighteen": 18, "nineteen": 19,
+		"twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90,
 	}
 )
 
-const turningHan = "不没别勿无非未禁只除仅"
+const (
+	turningHan  = "不没别勿无非未禁只除仅"
+	numeralsHan = "零〇一二两三四五六七八九十百千万亿半第几"
+)
 
 func wordSet(s string) map[string]bool {
 	out := map[string]bool{}
 	for _, w := range strings.Fields(s) {
-		out[w] = true
+		out[plainForm(w)] = true // as it stands in a sentence taken apart
 	}
 	return out
 }
 
 // wordsOf takes a sentence apart: words of spaced scripts with the marks inside them,
-// single characters of others.
+// single characters of others, but numbers whole.
 func wordsOf(sentence string) []string {
 	var out []string
 	for _, w := range words(strings.ReplaceAll(normal(sentence), "`", " ")) {
-		start := 0
+		start, number := 0, false
 		for i, r := range w {
 			if !unspaced(r) {
+				number = false
 				continue
 			}
 			if i > start {
 				out = append(out, strings.Trim(w[start:i], `.,;:!?"'()，。；：！？、`))
 			}
-			out = append(out, string(r))
 			start = i + len(string(r))
+			isNumber := strings.ContainsRune(numeralsHan, r)
+			if number && isNumber {
+				out[len(out)-1] += string(r)
+			} else {
+				out = append(out, string(r))
+			}
+			number = isNumber
 		}
 		if start < len(w) {
 			out = append(out, w[start:])
@@ -83,13 +97,21 @@ func wordsOf(sentence string) []string {
 		return strings.IndexFunc(w, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) < 0
 	})
 	for i, w := range out {
-		w = plainForm(strings.ToLower(w))
-		if n, ok := numerals[w]; ok {
-			w = n
-		}
-		out[i] = w
+		out[i] = number(plainForm(strings.ToLower(w)))
 	}
 	return out
+}
+
+// number writes a number in words with digits.
+func number(w string) string {
+	if n, ok := numerals[w]; ok {
+		return strconv.Itoa(n)
+	}
+	tens, ones, ok := strings.Cut(w, "-")
+	if t, o := numerals[tens], numerals[ones]; ok && t >= 20 && o > 0 && o < 10 {
+		return strconv.Itoa(t + o)
+	}
+	return w
 }
 
 func unspaced(r rune) bool {
@@ -112,33 +134,46 @@ func compare(first, second string) likeness {
 	if longer < minCompared {
 		return unlike
 	}
-	common, gaps := align(a, b)
+	common, gaps, tail := align(a, b)
 	shorter := min(len(a), len(b))
-	less, more, turned, replaced := false, false, false, false
-	for _, g := range gaps {
-		inA, inB := carries(g.a), carries(g.b)
-		less, more = less || inB, more || inA
-		replaced = replaced || inA && inB
+	differ, turned := false, false // before the tail
+	for i, g := range gaps {
 		turned = turned || turns(g.a) != turns(g.b)
+		last := i == len(gaps)-1 && tail && (len(g.a) == 0 || len(g.b) == 0)
+		if !last && (carries(g.a) || carries(g.b)) {
+			differ = true
+		}
 	}
 	alike := float64(common) >= alikeShare*float64(longer)
 	switch {
-	case !less && !more && !turned && alike:
-		return reworded
-	case turned && float64(common) >= alikeShare*float64(shorter), replaced && alike, less && more && alike:
+	case turned && float64(common) >= alikeShare*float64(shorter), differ && (alike || float64(common) >= 0.9*float64(shorter)):
 		return contrary
-	case replaced || less && more || turned || common < minCompared-1:
+	case turned || differ:
 		return unlike
-	case less && float64(common) >= 0.9*float64(len(a)):
+	case !tail && alike, tail && alike && !carries(gaps[len(gaps)-1].a) && !carries(gaps[len(gaps)-1].b):
+		return reworded
+	case common >= minCompared-1 && adds(first, second):
 		return narrower
-	case more && float64(common) >= 0.9*float64(len(b)):
+	case common >= minCompared-1 && adds(second, first):
 		return wider
 	}
 	return unlike
 }
 
-// align finds the longest sequence of words that both have in order.
-func align(a, b []string) (common int, gaps []gap) {
+// further begins what adds a statement instead of limiting the one before it.
+var further = regexp.MustCompile(`^(?:\s*[:(—–：（]\s*|,? (?:and|because|since|as|so|which) |，(?:并且?|而且|因为|所以|由于|也|另外|以及))`)
+
+// adds reports whether the longer sentence is the shorter one and a further statement.
+func adds(short, long string) bool {
+	commas := strings.NewReplacer(";", ",", "；", "，")
+	s, l := commas.Replace(normal(short)), commas.Replace(normal(long))
+	rest, ok := strings.CutPrefix(l, s)
+	return ok && further.MatchString(rest)
+}
+
+// align finds the longest sequence of words that both have in order, and what stands
+// between them; tail says that the last gap is the end of the sentences.
+func align(a, b []string) (common int, gaps []gap, tail bool) {
 	table := make([][]int, len(a)+1)
 	for i := range table {
 		table[i] = make([]int, len(b)+1)
@@ -175,15 +210,16 @@ func align(a, b []string) (common int, gaps []gap) {
 		}
 	}
 	g.a, g.b = append(g.a, a[i:]...), append(g.b, b[j:]...)
+	tail = len(g.a)+len(g.b) > 0
 	flush()
-	return common, gaps
+	return common, gaps, tail
 }
 
 // carries reports whether words hold something by which two statements differ.
 func carries(ws []string) bool {
 	var han strings.Builder
 	for _, w := range ws {
-		if r := []rune(w); len(r) == 1 && unspaced(r[0]) {
+		if r := []rune(w); unspaced(r[0]) {
 			han.WriteString(w)
 			continue
 		}
@@ -215,6 +251,17 @@ func contradicts(body, other string) bool {
 		}
 	}
 	return false
+}
+
+// sameStatements reports whether two bodies hold the same statements in other words.
+func sameStatements(a, b string) bool {
+	first, second := statements(a), statements(b)
+	within := func(these, those []string) bool {
+		return !slices.ContainsFunc(these, func(s string) bool {
+			return !slices.ContainsFunc(those, func(o string) bool { l := compare(s, o); return l == reworded || l == narrower })
+		})
+	}
+	return len(first) > 0 && len(second) > 0 && (within(first, second) || within(second, first))
 }
 
 // statements returns the sentences of a body that are prose or items of lists.

@@ -24,8 +24,16 @@ func TestCompare(t *testing.T) {
 		{"上线之前要通知测试组。", "上线之后要通知测试组。", contrary},
 		{"密钥轮换由我负责。", "密钥轮换由你负责。", contrary},
 		{"上线之前要通知测试组。", "上线之前不要通知测试组。", contrary},
-		{"Staging is reset every night.", "Staging is reset every night at 03:00 UTC.", narrower},
-		{"Staging is reset every night at 03:00 UTC.", "Staging is reset every night.", wider},
+		{"Staging is reset every night.", "Staging is reset every night, and mail stays inside.", narrower},
+		{"Staging is reset every night; reports are not.", "Staging is reset every night.", contrary}, // for all that a program can tell
+		{"Staging is reset every night because it is cheap.", "Staging is reset every night.", wider},
+		{"Ask the data team before you drop a column.", "Please always ask the data team before you drop a column.", reworded},
+		{"Retries are capped at five, then it is dropped.", "Retries are capped at five; then it is dropped and counted.", narrower},
+		{"Deploys to production need two approvals.", "Deploys to production need two approvals on Fridays.", unlike}, // one limits the other
+		{"Pull requests need two approvals.", "Pull requests of the security team need two approvals.", contrary},
+		{"告警发出十分钟没人响应再打电话。", "告警发出三十分钟没人响应再打电话。", contrary},
+		{"Kept for twenty-five days in Frankfurt.", "Kept for 25 days in Frankfurt.", reworded},
+		{"Pull requests that touch the caches are reviewed.", "A pull request that touches the cache is reviewed.", reworded},
 		{"The importer is rewritten in spring.", "Errors are wrapped with the operation.", unlike},
 		{"支付接口有重试。", "前端用的是 React。", unlike},
 	} {

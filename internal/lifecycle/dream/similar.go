@@ -12,7 +12,7 @@ import (
 
 // When two personal memories of a type are near duplicates: by the share of the terms of
 // both bodies that they have in common, less where their names have as much in common, or
-// where both begin with the same statement.
+// where both begin with the same statement or hold the same ones in other words.
 const (
 	nearBody      = 0.70
 	nearNamedBody = 0.50
@@ -124,7 +124,7 @@ func near(a, b *item, inA, inB map[string]bool) bool {
 		return true
 	case share >= nearBegun:
 		first := firstGist(string(a.Body()))
-		return selfContained(first) && first == firstGist(string(b.Body()))
+		return selfContained(first) && first == firstGist(string(b.Body())) || sameStatements(string(a.Body()), string(b.Body()))
 	}
 	return false
 }

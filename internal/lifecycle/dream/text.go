@@ -143,13 +143,22 @@ func words(s string) []string {
 	return out
 }
 
-// plainForm takes an English plural or third person back, if it plainly is one.
+// plainForm takes an English plural or third person back, if it plainly is one: changes and
+// change, touches and touch, policies and policy come to the same.
 func plainForm(w string) string {
 	if len(w) < 4 || strings.IndexFunc(w, func(r rune) bool { return r < 'a' || r > 'z' }) >= 0 {
 		return w
 	}
+	if strings.HasSuffix(w, "ies") && len(w) > 4 {
+		return w[:len(w)-3] + "y"
+	}
 	if strings.HasSuffix(w, "s") && !strings.HasSuffix(w, "ss") && !strings.HasSuffix(w, "us") && !strings.HasSuffix(w, "is") {
-		return w[:len(w)-1]
+		w = w[:len(w)-1]
+	}
+	for _, hiss := range []string{"che", "she", "xe", "sse", "ze"} {
+		if strings.HasSuffix(w, hiss) {
+			return w[:len(w)-1] // the e of the ending, or of cache and size
+		}
 	}
 	return w
 }
