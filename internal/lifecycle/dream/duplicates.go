@@ -200,7 +200,10 @@ func (t *tree) absorb(keep, old *item, reason string) bool {
 		return false
 	}
 	if reason == reasonInto && (contradicts(string(old.Body()), string(keep.Body())) || contradicts(string(keep.Body()), string(old.Body()))) {
-		t.say(Left{Ref: old.Ref.String(), Why: "it is nearly " + keep.Ref.String() + ", and says otherwise; a person or a model has to say which holds"})
+		if !old.contested {
+			old.contested = true
+			t.say(Left{Ref: old.Ref.String(), Why: "it is nearly " + keep.Ref.String() + ", and says otherwise; a person or a model has to say which holds"})
+		}
 		return false
 	}
 	body, superseded := mergeBodies(string(keep.Body()), string(old.Body()))

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rogpeppe/go-internal/txtar"
+
 	"github.com/memsvc/memsvc/internal/lifecycle/dream"
 	"github.com/memsvc/memsvc/internal/memory"
 	"github.com/memsvc/memsvc/internal/secretscan"
@@ -296,5 +298,27 @@ func TestQualityOfDreams(t *testing.T) {
 	// that nothing else says is left to a person or a model, and told.
 	if sum.wanted-sum.made > 1 || sum.unwanted > 0 || sum.lost > 0 || sum.duplicates > 0 {
 		t.Errorf("got %s; at most 1 change may be missing, and nothing unwanted, lost or double", sum)
+	}
+}
+
+// TestManyLookalikes: memories that a template has made differ in a number alone. None is
+// merged, and each is told once, not with every other one.
+func TestManyLookalikes(t *testing.T) {
+	const many = 60
+	var s messyStore
+	for i := range many {
+		s.files = append(s.files, txtar.File{Name: fmt.Sprintf("memory/project_customer_%d.md", i), Data: fmt.Appendf(nil,
+			"---\nname: note\ndescription: an importer\ntype: project\n---\n\nThe importer of customer number %d runs every night at 03:00 and mails its report to the owner of the account.\n", i)})
+	}
+	dir := t.TempDir()
+	s.lay(t, dir)
+	r, err := s.dreamer(dir, realGuard{secretscan.New(secretscan.Options{})}).Run(t.Context(), dream.Options{Force: true})
+	if err != nil || len(r.Left) > many || len(r.Left) == 0 {
+		t.Errorf("%d left, %v", len(r.Left), err)
+	}
+	for _, c := range r.Changes {
+		if !memory.IsIndex(c.Ref.Path) {
+			t.Errorf("%s: %s: %v", c.Kind, c.Ref, c.Reasons)
+		}
 	}
 }

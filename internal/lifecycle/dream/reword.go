@@ -261,7 +261,7 @@ func sameStatements(a, b string) bool {
 			return !slices.ContainsFunc(those, func(o string) bool { l := compare(s, o); return l == reworded || l == narrower })
 		})
 	}
-	return len(first) > 0 && len(second) > 0 && (within(first, second) || within(second, first))
+	return len(first) > 0 && len(second) > 0 && max(len(first), len(second)) <= maxSayings && (within(first, second) || within(second, first))
 }
 
 // statements returns the sentences of a body that are prose or items of lists.

@@ -19,6 +19,10 @@ const (
 	nearBegun     = 0.35
 	nearName      = 0.60
 	nearTerms     = 5 // that each body has at least; shorter ones say too little to compare
+
+	maxTries   = 3      // merges of one memory that may fail, before it is left as it is
+	maxCloser  = 20_000 // pairs of a dream that are looked at sentence by sentence
+	maxSayings = 12     // sentences of a body that is looked at so
 )
 
 // termsOf returns the terms of a text: stemmed words, and pairs of characters of Chinese
@@ -54,14 +58,19 @@ func overlap(a, b map[string]bool) float64 {
 // similar merges personal memories that are near duplicates, the older into the newer,
 // until none is left. A fact that one of the two has alone is kept.
 func (t *tree) similar(ctx context.Context) error {
+	failed := map[*item]int{}
 	for again := true; again && t.deletes > 0; {
 		again = false
 		for _, p := range t.pairs() {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			if !p[0].gone && !p[1].gone && t.absorb(p[0], p[1], reasonInto) {
+			switch {
+			case p[0].gone || p[1].gone || failed[p[1]] >= maxTries:
+			case t.absorb(p[0], p[1], reasonInto):
 				again = true
+			default:
+				failed[p[1]]++
 			}
 		}
 	}
@@ -81,6 +90,7 @@ func (t *tree) pairs() [][2]*item {
 		}
 	}
 	seen := map[string][]int{}
+	closer := maxCloser
 	var out [][2]*item
 	for i, it := range list {
 		if len(bodies[i]) < nearTerms {
@@ -91,7 +101,7 @@ func (t *tree) pairs() [][2]*item {
 		compared := map[int]bool{}
 		for _, term := range rare {
 			for _, j := range seen[term] {
-				if !compared[j] && near(list[j], it, bodies[j], bodies[i]) {
+				if !compared[j] && near(list[j], it, bodies[j], bodies[i], &closer) {
 					out = append(out, [2]*item{list[j], it})
 				}
 				compared[j] = true
@@ -112,7 +122,9 @@ func keys(m map[string]bool) func(func(string) bool) {
 	}
 }
 
-func near(a, b *item, inA, inB map[string]bool) bool {
+// near reports whether two memories are near duplicates. closer is how many more pairs may
+// be looked at sentence by sentence.
+func near(a, b *item, inA, inB map[string]bool, closer *int) bool {
 	if kindOf(a) != kindOf(b) || apart(a, b) {
 		return false
 	}
@@ -124,7 +136,11 @@ func near(a, b *item, inA, inB map[string]bool) bool {
 		return true
 	case share >= nearBegun:
 		first := firstGist(string(a.Body()))
-		return selfContained(first) && first == firstGist(string(b.Body())) || sameStatements(string(a.Body()), string(b.Body()))
+		if selfContained(first) && first == firstGist(string(b.Body())) {
+			return true
+		}
+		*closer--
+		return *closer >= 0 && sameStatements(string(a.Body()), string(b.Body()))
 	}
 	return false
 }

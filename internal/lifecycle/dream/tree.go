@@ -23,9 +23,11 @@ type item struct {
 	time   time.Time // the file's, on disk
 	frozen bool      // it is left as it is
 	gone   bool      // deleted
-	fresh  bool      // what it says changed: it is as old as this dream
-	into   *item     // that says what this one said
-	needs  []*item   // further memories that must be written before this one may go
+	// contested says that another one says otherwise in nearly its words; told once.
+	contested bool
+	fresh     bool    // what it says changed: it is as old as this dream
+	into      *item   // that says what this one said
+	needs     []*item // further memories that must be written before this one may go
 
 	reasons    []string
 	superseded []string
