@@ -196,7 +196,7 @@ func plainName(name string) string {
 // absorb makes one of two memories of a scope: keep says then what both said, and old is
 // gone. It does nothing, and says so, where a fact would be lost or a cap passed.
 func (t *tree) absorb(keep, old *item, reason string) bool {
-	if clash(old, keep) || t.deletes <= 0 && !t.drop(old, keep, reason) {
+	if clash(old, keep) {
 		return false
 	}
 	if reason == reasonInto && (contradicts(string(old.Body()), string(keep.Body())) || contradicts(string(keep.Body()), string(old.Body()))) {
@@ -205,6 +205,9 @@ func (t *tree) absorb(keep, old *item, reason string) bool {
 			t.say(Left{Ref: old.Ref.String(), Why: "it is nearly " + keep.Ref.String() + ", and says otherwise; a person or a model has to say which holds"})
 		}
 		return false
+	}
+	if t.deletes <= 0 {
+		return t.drop(old, keep, reason) // says that more could go
 	}
 	body, superseded := mergeBodies(string(keep.Body()), string(old.Body()))
 	next := &item{Memory: keep.Memory}

@@ -66,7 +66,7 @@ func (d *Dreamer) finish(ctx context.Context, j *journal) error {
 	if err := wholefile.SyncDir(d.Dir); err != nil {
 		return fmt.Errorf("dream: %w", err)
 	}
-	return d.at("closed")
+	return nil
 }
 
 func (d *Dreamer) write(file string, what any) error {
@@ -235,7 +235,25 @@ func (d *Dreamer) recover(ctx context.Context) (bool, error) {
 			return false, err
 		}
 	}
-	return j != nil, d.settle(j != nil && j.Undoes == "")
+	if j == nil || j.Undoes != "" {
+		return j != nil, d.settle(false)
+	}
+	if err := d.settle(true); err != nil {
+		return true, err
+	}
+	return true, d.cameToAnEnd(j.Time)
+}
+
+// cameToAnEnd lets the lock tell of a dream that failed at first and was ended later.
+func (d *Dreamer) cameToAnEnd(at time.Time) error {
+	last, err := d.last()
+	if err != nil || !last.Before(at) {
+		return err
+	}
+	if held, err := d.held(); err != nil || held {
+		return err // whoever dreams now says when
+	}
+	return d.writeLock("", at)
 }
 
 // sweep removes the copies that a killed dream worked on.

@@ -1,6 +1,7 @@
 package dream
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/memsvc/memsvc/internal/filelock"
+	"github.com/memsvc/memsvc/internal/lifecycle/memdir"
 	"github.com/memsvc/memsvc/internal/memory"
 	"github.com/memsvc/memsvc/internal/wholefile"
 )
@@ -99,9 +101,6 @@ func (d *Dreamer) take(now time.Time) (t taken, ok bool, err error) {
 		return taken{}, false, err
 	}
 	t = taken{PID: os.Getpid(), Had: !prior.IsZero(), Prior: prior, Started: now}
-	if err := os.MkdirAll(d.Store.Dir(memory.ScopePrivate), 0o700); err != nil {
-		return taken{}, false, fmt.Errorf("dream: %w", err)
-	}
 	if err := d.note(t); err != nil {
 		return taken{}, false, err
 	}
@@ -122,13 +121,21 @@ func (d *Dreamer) ours(t taken) bool {
 	return err == nil && body == strconv.Itoa(t.PID)
 }
 
+// lockPatience bounds how long the lock waits for other writers of the directory.
+const lockPatience = 10 * time.Second
+
+// writeLock writes body and time at once, and durably. It does not end with the dream's
+// context: a dream that is called off gives its lock back, too.
 func (d *Dreamer) writeLock(body string, at time.Time) error {
-	err := wholefile.Replace(d.lockFile(), []byte(body), 0o600)
+	ctx, cancel := context.WithTimeout(context.Background(), lockPatience)
+	defer cancel()
+	dir, err := memdir.Create(d.Store.Dir(memory.ScopePrivate))
 	if err == nil {
-		err = os.Chtimes(d.lockFile(), at, at)
+		defer func() { _ = dir.Close() }() // the write was synced by itself
+		err = dir.Write(ctx, LockName, []byte(body), memory.Precondition{}, at)
 	}
 	if err != nil {
-		return fmt.Errorf("dream: %w", err)
+		return fmt.Errorf("dream: the lock: %w", err)
 	}
 	return nil
 }

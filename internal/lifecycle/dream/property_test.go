@@ -61,7 +61,7 @@ func TestNothingVanishes(t *testing.T) {
 		check(rt, before, after, r)
 		again, err := w.d.Run(t.Context(), dream.Options{Force: true})
 		if err != nil || len(again.Changes) > 0 && len(r.Left) == 0 {
-			rt.Fatalf("again: %q, %v", said(again), err)
+			rt.Fatalf("again: %q, %v; first %q\n%q\n%q", said(again), err, said(r), before, after)
 		}
 		if len(again.Changes) == 0 {
 			if len(r.Changes) > 0 {

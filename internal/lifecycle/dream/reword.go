@@ -134,8 +134,11 @@ func compare(first, second string) likeness {
 	if longer < minCompared {
 		return unlike
 	}
-	common, gaps, tail := align(a, b)
 	shorter := min(len(a), len(b))
+	if float64(inBoth(a, b)) < alikeShare*float64(shorter) {
+		return unlike // nothing below can hold; aligning costs more than counting
+	}
+	common, gaps, tail := align(a, b)
 	differ, turned := false, false // before the tail
 	for i, g := range gaps {
 		turned = turned || turns(g.a) != turns(g.b)
@@ -158,6 +161,22 @@ func compare(first, second string) likeness {
 		return wider
 	}
 	return unlike
+}
+
+// inBoth counts the words that both have, whatever their order.
+func inBoth(a, b []string) int {
+	left := map[string]int{}
+	for _, w := range a {
+		left[w]++
+	}
+	n := 0
+	for _, w := range b {
+		if left[w] > 0 {
+			left[w]--
+			n++
+		}
+	}
+	return n
 }
 
 // further begins what adds a statement instead of limiting the one before it.

@@ -25,6 +25,13 @@ const (
 	maxSayings = 12     // sentences of a body that is looked at so
 )
 
+// Bounds of the search for near duplicates, far above what a store needs that people wrote:
+// comparisons, and pairs of which as many as a dream may delete are merged.
+const (
+	maxComparisons = 3_000_000
+	maxPairs       = 10_000
+)
+
 // termsOf returns the terms of a text: stemmed words, and pairs of characters of Chinese
 // and the like.
 func termsOf(text string) map[string]bool {
@@ -59,9 +66,13 @@ func overlap(a, b map[string]bool) float64 {
 // until none is left. A fact that one of the two has alone is kept.
 func (t *tree) similar(ctx context.Context) error {
 	failed := map[*item]int{}
-	for again := true; again && t.deletes > 0; {
+	for again := true; again; {
 		again = false
-		for _, p := range t.pairs() {
+		pairs, err := t.pairs(ctx)
+		if err != nil {
+			return err
+		}
+		for _, p := range pairs {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
@@ -79,7 +90,7 @@ func (t *tree) similar(ctx context.Context) error {
 
 // pairs returns the near duplicates, the newer memory first. Whoever has enough in common
 // has one of the rarest terms in common, so that only few are compared.
-func (t *tree) pairs() [][2]*item {
+func (t *tree) pairs(ctx context.Context) (out [][2]*item, err error) {
 	list := t.byAge(memory.ScopePrivate)
 	bodies := make([]map[string]bool, len(list))
 	count := map[string]int{}
@@ -90,26 +101,36 @@ func (t *tree) pairs() [][2]*item {
 		}
 	}
 	seen := map[string][]int{}
-	closer := maxCloser
-	var out [][2]*item
+	closer, budget := maxCloser, maxComparisons
 	for i, it := range list {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		if len(bodies[i]) < nearTerms {
 			continue
+		}
+		if budget <= 0 || len(out) >= maxPairs {
+			t.say(Left{Why: "the personal memories are too many and too alike to compare all of them"})
+			break
 		}
 		rare := slices.SortedFunc(keys(bodies[i]), func(a, b string) int { return cmp.Or(cmp.Compare(count[a], count[b]), cmp.Compare(a, b)) })
 		rare = rare[:min(len(rare), len(rare)-int(nearBegun*float64(len(rare)))+1)]
 		compared := map[int]bool{}
 		for _, term := range rare {
 			for _, j := range seen[term] {
-				if !compared[j] && near(list[j], it, bodies[j], bodies[i], &closer) {
-					out = append(out, [2]*item{list[j], it})
+				if compared[j] {
+					continue
 				}
 				compared[j] = true
+				budget--
+				if near(list[j], it, bodies[j], bodies[i], &closer) {
+					out = append(out, [2]*item{list[j], it})
+				}
 			}
 			seen[term] = append(seen[term], i)
 		}
 	}
-	return out
+	return out, nil
 }
 
 func keys(m map[string]bool) func(func(string) bool) {
@@ -125,42 +146,54 @@ func keys(m map[string]bool) func(func(string) bool) {
 // near reports whether two memories are near duplicates. closer is how many more pairs may
 // be looked at sentence by sentence.
 func near(a, b *item, inA, inB map[string]bool, closer *int) bool {
-	if kindOf(a) != kindOf(b) || apart(a, b) {
+	if 4*min(len(inA), len(inB)) < max(len(inA), len(inB)) || kindOf(a) != kindOf(b) {
 		return false
 	}
 	share := overlap(inA, inB)
 	switch {
 	case share >= nearBody:
-		return true
 	case share >= nearNamedBody && overlap(termsOf(a.Front.Name), termsOf(b.Front.Name)) >= nearName:
-		return true
 	case share >= nearBegun:
 		first := firstGist(string(a.Body()))
 		if selfContained(first) && first == firstGist(string(b.Body())) {
-			return true
+			break
 		}
 		*closer--
-		return *closer >= 0 && sameStatements(string(a.Body()), string(b.Body()))
+		if *closer < 0 || !sameStatements(string(a.Body()), string(b.Body())) {
+			return false
+		}
+	default:
+		return false
 	}
-	return false
+	return !apart(a, b)
 }
 
 // apart reports whether two memories are about different things, however alike they are
 // told: each name has a word that the other's text lacks and its own text needs, or the
 // names differ in a number or a letter on both sides (v1 and v2, service A and B).
 func apart(a, b *item) bool {
-	return own(a, b) && own(b, a) || numbered(a, b) && numbered(b, a)
+	return numbered(a, b) && numbered(b, a) || own(a, b) && own(b, a)
 }
 
+// own reports whether the name of a has a term that stands in its text and nowhere in b.
 func own(a, b *item) bool {
-	other := termsOf(b.Front.Name + "\n" + b.Front.Description + "\n" + string(b.Body()))
-	text := termsOf(a.Front.Description + "\n" + string(a.Body()))
-	for term := range termsOf(a.Front.Name) {
-		if !other[term] && text[term] {
+	name, text := a.terms()
+	otherName, otherText := b.terms()
+	for term := range name {
+		if text[term] && !otherName[term] && !otherText[term] {
 			return true
 		}
 	}
 	return false
+}
+
+// terms returns those of the name, and those of the description and the body.
+func (it *item) terms() (name, text map[string]bool) {
+	if it.nameTerms == nil {
+		it.nameTerms = termsOf(it.Front.Name)
+		it.textTerms = termsOf(it.Front.Description + "\n" + string(it.Body()))
+	}
+	return it.nameTerms, it.textTerms
 }
 
 func numbered(a, b *item) bool {

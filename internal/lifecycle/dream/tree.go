@@ -31,11 +31,13 @@ type item struct {
 
 	reasons    []string
 	superseded []string
+
+	nameTerms, textTerms map[string]bool // see terms
 }
 
 // parse gives an item another text.
 func (it *item) parse(content []byte) {
-	it.Content = content
+	it.Content, it.nameTerms = content, nil
 	it.Front, _, it.Unreadable = memory.ParseFrontmatter(content)
 	if it.Unreadable != nil {
 		it.Front = memory.Frontmatter{}

@@ -231,6 +231,9 @@ func TestStoppedAtEveryStep(t *testing.T) {
 		if diff := cmp.Diff(after, w.files()); diff != "" {
 			t.Errorf("stopped after %d steps (-want +got):\n%s", steps, diff)
 		}
+		if _, at := w.lock(); !at.Equal(now) {
+			t.Errorf("stopped after %d steps and ended: the lock is of %s", steps, at)
+		}
 		if done, err := w.d.Recover(t.Context()); done || err != nil {
 			t.Errorf("recovered twice: %v, %v", done, err)
 		}
