@@ -111,11 +111,20 @@ func TestSections(t *testing.T) {
 	if len(links) != 2 || links[1].Dir != "/b" {
 		t.Errorf("links %v", links)
 	}
-	err := parse(t, &g, sections, "--config", file(t, "links:\n- dir: /a\n- dri: /a\n  zzz: 1\n"), "serve")
-	for _, want := range []string{`c.yaml: line 3: unknown key "dri"; did you mean "dir"?`, `c.yaml: line 4: unknown key "zzz"; known are dir`} {
+	err := parse(t, &g, sections, "--config", file(t, "links:\n- dir: /a\n- dri: /a\n  zzz: 1\nadd: x\nlimit: 1\nlimit: 2\n"), "serve")
+	for _, want := range []string{`c.yaml: line 5: unknown setting "add"; did you mean "addr"?`, `c.yaml: line 7: "limit" stands there twice`, `c.yaml: line 3: unknown key "dri"; did you mean "dir"?`, `c.yaml: line 4: unknown key "zzz"; known are dir`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)
 		}
+	}
+}
+
+// TestNoSettingsFile names the flag that named it.
+func TestNoSettingsFile(t *testing.T) {
+	var g grammar
+	name := filepath.Join(t.TempDir(), "none.yaml")
+	if err := parse(t, &g, nil, "--config", name, "serve"); err == nil || err.Error() != "--config "+name+": no such file or directory" {
+		t.Errorf("error %v", err)
 	}
 }
 

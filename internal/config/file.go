@@ -48,6 +48,7 @@ type fileResolver struct {
 	values   map[string]any
 	lines    map[string]int
 	sections map[string]any
+	problems []error // found while reading; told with those that only the grammar shows
 }
 
 // readFile reads one YAML document whose top is a mapping. Doubled keys, further
@@ -79,14 +80,13 @@ func readFile(r io.Reader, where string, sections map[string]any) (*fileResolver
 	if top.Kind != yaml.MappingNode {
 		return nil, fmt.Errorf("%s: line %d: want a mapping of settings, like log-level: info", where, top.Line)
 	}
-	var problems []error
 	for i := 0; i+1 < len(top.Content); i += 2 {
 		key, value := top.Content[i], top.Content[i+1]
 		if err := f.add(key, value); err != nil {
-			problems = append(problems, at(where, key.Line, err))
+			f.problems = append(f.problems, at(where, key.Line, err))
 		}
 	}
-	return f, errors.Join(problems...)
+	return f, nil
 }
 
 // at says where the mistakes in err are, each in a line of its own. Those of a section
@@ -126,13 +126,13 @@ func (f *fileResolver) add(key, value *yaml.Node) error {
 }
 
 // Validate refuses keys that are no flag of the program, or that only the command
-// line may set.
+// line may set, and tells what was wrong with the rest of the file.
 func (f *fileResolver) Validate(app *kong.Application) error {
 	known := map[string]bool{}
 	for _, flag := range allFlags(app.Node) {
 		known[flag.Name] = known[flag.Name] || !onlyCommandLine(flag)
 	}
-	var problems []error
+	problems := slices.Clone(f.problems)
 	names := make([]string, 0, len(f.values))
 	for name := range f.values {
 		names = append(names, name)

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"reflect"
 	"regexp"
 	"slices"
@@ -112,6 +113,10 @@ func plain(err error) string {
 	}
 	if m := noValue.FindStringSubmatch(err.Error()); m != nil {
 		return fmt.Sprintf("--%s: the value is missing", m[1])
+	}
+	var file *fs.PathError
+	if errors.As(err, &file) { // nothing but the settings file is read here
+		return fmt.Sprintf("--config %s: %v", file.Path, file.Err)
 	}
 	return err.Error()
 }

@@ -92,7 +92,7 @@ func (e *env) exit(err error) int {
 		e.tell(usage.Err.Error() + "; see " + cmp.Or(config.HelpFor("memsvc", err), e.command+" --help"))
 		return exitUsage
 	case errors.As(err, &cfg):
-		e.tell(cfg.Err.Error() + "; see " + e.command + " --help")
+		e.tell(err.Error() + "; see " + e.command + " --help")
 		return exitUsage
 	case errors.Is(err, memory.ErrInvalidArgument):
 		e.tell(err.Error())

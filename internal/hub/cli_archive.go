@@ -37,9 +37,13 @@ func newFile(name string, write func(io.Writer) error) (err error) {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return usage("%v", err)
 	}
-	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".part-")
+	dir := filepath.Dir(name)
+	if _, err := os.Stat(dir); err != nil {
+		return usage("%s: there is no directory %s; make it first", name, dir)
+	}
+	f, err := os.CreateTemp(dir, "."+filepath.Base(name)+".part-")
 	if err != nil {
-		return usage("%v", err)
+		return usage("%s: no file can be made in %s: %v", name, dir, bare(err))
 	}
 	defer func() {
 		if rerr := os.Remove(f.Name()); rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
@@ -52,7 +56,7 @@ func newFile(name string, write func(io.Writer) error) (err error) {
 	if err := os.Link(f.Name(), name); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(name))
+	return syncDir(dir)
 }
 
 // counter counts what passes.
@@ -97,6 +101,9 @@ type restoreBackupCmd struct {
 func (c *restoreBackupCmd) Run(e *env) error {
 	if err := checkDataDir(c.DataDir); err != nil {
 		return &ConfigError{Err: err}
+	}
+	if err := regularFile(c.File); err != nil {
+		return err
 	}
 	res, err := sqlite.RestoreBackup(e.ctx, c.File, c.DataDir, sqlite.RestoreOptions{Now: time.Now().UTC(), Replace: c.Replace})
 	if errors.Is(err, memory.ErrAlreadyExists) {
@@ -190,7 +197,21 @@ func (c *importCmd) Run(e *env) error {
 	})
 }
 
+// regularFile refuses a name under which there is no file to be read.
+func regularFile(name string) error {
+	switch info, err := os.Stat(name); {
+	case err != nil:
+		return usage("%s: %v", name, bare(err))
+	case info.IsDir():
+		return usage("%s: is a directory; name a file", name)
+	}
+	return nil
+}
+
 func (c *importCmd) archive(e *env) (err error) {
+	if err := regularFile(c.File); err != nil {
+		return err
+	}
 	f, err := os.Open(c.File)
 	if err != nil {
 		return usage("%v", err)

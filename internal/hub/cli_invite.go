@@ -23,7 +23,7 @@ type inviteCmd struct {
 
 // Run makes a token and prints it in a code for memsync-agent join.
 func (c *inviteCmd) Run(e *env) error {
-	if err := checkTTL(c.TTL); err != nil {
+	if err := errors.Join(checkName(c.Name), checkTTL(c.TTL)); err != nil {
 		return err
 	}
 	key, err := c.key()

@@ -46,9 +46,10 @@ func (m *markdownImport) run(dir string) error {
 		AllowRules: policy.AllowedRules, AllowInline: policy.AllowInline, RulesTOML: policy.RulesTOML,
 	})
 	changes, names, err := m.compare(files)
-	if err == nil {
-		err = m.commit(changes, names)
+	if err != nil {
+		return err // nothing was tried yet, so there is nothing to sum up
 	}
+	err = m.commit(changes, names)
 	if told := m.tell(others); err != nil || told != nil {
 		return errors.Join(err, told)
 	}

@@ -85,7 +85,7 @@ type tokenCreateCmd struct {
 
 // Run makes the token.
 func (c *tokenCreateCmd) Run(e *env) error {
-	if err := checkTTL(c.TTL); err != nil {
+	if err := errors.Join(checkName(c.Name), checkTTL(c.TTL)); err != nil {
 		return err
 	}
 	if c.Team == "" && !c.Whole {

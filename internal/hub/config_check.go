@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/memsvc/memsvc/internal/hub/service"
 	"github.com/memsvc/memsvc/internal/telemetry"
@@ -25,6 +26,7 @@ const (
 	mostWatchers = 10_000_000
 	mostRate     = 1e9
 	mostEvents   = 1_000_000
+	maxTokenName = 128 // the contract's bound of display_name
 	// minWait and maxWait bound how long a command waits for an answer.
 	minWait = time.Millisecond
 	maxWait = 24 * time.Hour
@@ -104,6 +106,14 @@ func within[T int | int64 | time.Duration](flag string, v, low, high T) error {
 		return nil
 	}
 	return fmt.Errorf("%s %v: want %v to %v", flag, v, low, high)
+}
+
+// checkName refuses a token's name before anybody is asked; the hub has the last word.
+func checkName(name string) error {
+	if n := utf8.RuneCountInString(name); n < 1 || n > maxTokenName {
+		return usage("--name: %d characters; want 1 to %d", n, maxTokenName)
+	}
+	return nil
 }
 
 // checkTTL refuses a time to live that is over already; 0 is for ever.

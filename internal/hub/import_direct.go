@@ -30,6 +30,9 @@ func (c *importCmd) direct(e *env) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := regularFile(c.File); err != nil {
+		return err
+	}
 	f, err := os.Open(c.File)
 	if err != nil {
 		return usage("%v", err)
