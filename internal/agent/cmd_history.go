@@ -13,15 +13,13 @@ import (
 	"github.com/memsvc/memsvc/internal/client"
 	"github.com/memsvc/memsvc/internal/config"
 	"github.com/memsvc/memsvc/internal/memory"
+	"github.com/memsvc/memsvc/internal/secretscan"
 )
 
 // dial returns a client for a link, for one command. What cannot work whatever the hub
 // says is a usage error.
 func (c *command) dial(l Link) (*client.Client, error) {
-	machine, err := os.Hostname()
-	if err != nil {
-		machine = "unknown"
-	}
+	machine := machineName(secretscan.New(secretscan.Options{}))
 	cl, err := client.New(client.Options{
 		Addr: l.Hub, TokenFile: c.state.tokenFileOf(l), Plaintext: l.Plaintext, CAFile: l.CAFile, CertFile: l.CertFile,
 		KeyFile: l.KeyFile, UserAgent: userAgent(), Now: c.Now, Author: memory.Author{Machine: machine, Client: userAgent()},

@@ -95,14 +95,11 @@ func NewDaemon(opts DaemonOptions) (*Daemon, error) {
 	if err != nil {
 		return nil, fmt.Errorf("state directory %s: %w", opts.StateDir, err)
 	}
-	machine, err := os.Hostname()
-	if err != nil {
-		machine = "unknown"
-	}
+	scanner := secretscan.New(secretscan.Options{CacheEntries: guardCache})
 	ctx, cancel := context.WithCancel(context.Background())
 	d := &Daemon{
-		opts: opts, state: state, agentID: id, machine: machine,
-		scanner: secretscan.New(secretscan.Options{CacheEntries: guardCache}),
+		opts: opts, state: state, agentID: id, machine: machineName(scanner),
+		scanner: scanner,
 		watch:   watcher.New(opts.Watcher), m: newMetrics(opts.Registry),
 		ctx: ctx, cancel: cancel,
 		hubs: map[hubKey]*hub{}, links: map[string]*running{},

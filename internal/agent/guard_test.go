@@ -46,6 +46,56 @@ func TestGuard(t *testing.T) {
 	}
 }
 
+// TestSecretsInIndexLinesAndNames refuses an index for any part of a line that holds a
+// secret, and a memory for any part of its name.
+func TestSecretsInIndexLinesAndNames(t *testing.T) {
+	token := "ghp_" + "Zk3vQ8mN1xR7tY5wB2cJ9dL4pH6sF0gA8eU1"
+	plain := "---\nname: x\ntype: project\n---\nfine\n"
+	index := "# Index\n\n- [A](project_a.md) — what a is for\n%s\n- [C](project_c.md) — what c is for\n"
+	for _, tc := range []struct{ name, path, line, rule string }{
+		{"hook", "MEMORY.md", "- [B](project_b.md) — clone with " + token, "github-pat"},
+		{"hook with a password", "MEMORY.md", "- [Grafana](reference_g.md) — admin, password: Harbour@2024", "memsvc-password"},
+		{"hook in Chinese", "MEMORY.md", "- [堡垒机](reference_j.md) — 密码：Harbour@2024", "memsvc-password"},
+		{"hook with wifi", "MEMORY.md", "- [Office](reference_o.md) — wifi: Acme-Guest / Harbour@2024", "memsvc-password"},
+		{"title", "MEMORY.md", "- [" + token + "](project_b.md) — the bot", "github-pat"},
+		{"target", "MEMORY.md", "- [B](" + token + ".md) — the bot", "github-pat"},
+		{"target, escaped", "MEMORY.md", "- [B](" + strings.Replace(token, "_", "%5F", 1) + ".md) — the bot", "github-pat"},
+		{"date", "MEMORY.md", "- [B](project_b.md) — the bot (project, " + token + ")", "github-pat"},
+		{"comment", "MEMORY.md", "<!-- " + token + " -->", "github-pat"},
+		{"index of a directory", "ops/MEMORY.md", "- [B](b.md) — " + token, "github-pat"},
+
+		{"file name", token + ".md", "", "github-pat"},
+		{"file name, with a type", "reference_" + token + ".md", "", "github-pat"},
+		{"directory", token + "/a.md", "", "github-pat"},
+		{"deep directory", "a/b-" + token + "/c/d.md", "", "github-pat"},
+		{"file name, wider letters", strings.Replace(token, "ghp", "\uff47\uff48\uff50", 1) + ".md", "", "github-pat"},
+	} {
+		text := plain
+		if tc.line != "" {
+			text = strings.Replace(index, "%s", tc.line, 1)
+		}
+		for _, text := range []string{text, strings.ReplaceAll(text, "\n", "\r\n")} {
+			v, err := newGuard().Check(t.Context(), memory.Path(tc.path), []byte(text))
+			if err != nil || !strings.Contains(" "+rules(v.Violations)+" ", " "+tc.rule+" ") {
+				t.Errorf("%s: refused for %q, %v; want %q", tc.name, rules(v.Violations), err, tc.rule)
+				continue
+			}
+			for _, x := range v.Violations {
+				if want := 4; tc.line != "" && x.Line != want || tc.line == "" && x.Line != 0 {
+					t.Errorf("%s: line %d", tc.name, x.Line)
+				}
+				if strings.Contains(x.Message, token) || strings.Contains(x.Message, "Harbour") {
+					t.Errorf("%s: the message holds the secret", tc.name)
+				}
+			}
+		}
+	}
+	v, err := newGuard().Check(t.Context(), "MEMORY.md", []byte(strings.Replace(index, "%s", "- [Wifi](reference_w.md) — the password is on the card at the desk", 1)))
+	if err != nil || len(v.Violations) > 0 {
+		t.Errorf("a harmless index is refused for %q, %v", rules(v.Violations), err)
+	}
+}
+
 func TestGuardFollowsThePolicy(t *testing.T) {
 	g := newGuard()
 	text := []byte("---\nname: x\ntype: project\n---\nghp_" + "Zk3vQ8mN1xR7tY5wB2cJ9dL4pH6sF0gA8eU1\n")

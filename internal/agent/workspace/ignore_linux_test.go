@@ -82,6 +82,13 @@ func TestIgnoreErrors(t *testing.T) {
 			t.Errorf("%.20q: %v, want line %d", rules, err, line)
 		}
 	}
+	// A line is named, never quoted: people write what they like there.
+	const secret = "hunter2-Harbour"
+	for _, line := range []string{secret + "/[x", "/" + secret + "//", secret + "/../a", secret + `\`} {
+		if _, err := ParseIgnore([]byte(line + "\n")); err == nil || strings.Contains(err.Error(), "Harbour") {
+			t.Errorf("%q: %v", line, err)
+		}
+	}
 }
 
 // Patterns made to be slow are not.
@@ -120,6 +127,12 @@ func TestScanObeysIgnoreFile(t *testing.T) {
 	put(t, w, IgnoreName, "a.md\ndraft-link\n")
 	scanOf(t, w)
 	if diff := cmp.Diff([]string{"draft/b.md"}, paths(scanOf(t, w))); diff != "" {
+		t.Error(diff)
+	}
+	// What the file itself says never becomes a memory, taken back or not.
+	put(t, w, IgnoreName, "!"+IgnoreName+"\n!*\ndraft-link\n")
+	scanOf(t, w)
+	if diff := cmp.Diff([]string{"a.md", "draft/b.md"}, paths(scanOf(t, w))); diff != "" {
 		t.Error(diff)
 	}
 	// One that cannot be understood lets nothing through.

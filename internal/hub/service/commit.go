@@ -89,7 +89,7 @@ func (s *Service) admit(ctx context.Context, req CommitRequest) (TeamSettings, e
 	if err := s.judgeLabels(ctx, req.Project.Team, labels...); err != nil {
 		return TeamSettings{}, err
 	}
-	return team, s.judge(ctx, req.Project.Team, team, req.Changes)
+	return team, s.judge(ctx, req.Project, team, req.Changes)
 }
 
 // createByCommit makes the project that a commit names, where a team's writer may
@@ -132,8 +132,11 @@ func checkSize(changes []memory.Change) error {
 }
 
 // judge applies the rules of content and the secret guard to what the changes
-// write. All violations come together, so that a person mends them in one go.
-func (s *Service) judge(ctx context.Context, team memory.Team, settings TeamSettings, changes []memory.Change) error {
+// write, and the guard to the names of what they delete: one that is there or was may
+// go, whatever it is called, and go again, but answers repeat names. A rename deletes its source. All
+// violations come together, so that a person mends them in one go.
+func (s *Service) judge(ctx context.Context, key memory.ProjectKey, settings TeamSettings, changes []memory.Change) error {
+	team := key.Team
 	var broken []memory.Violation
 	var first *memory.Error
 	collect := func(err error) {
@@ -152,12 +155,11 @@ func (s *Service) judge(ctx context.Context, team memory.Team, settings TeamSett
 			collect(err)
 			continue
 		}
-		if ch.Kind != memory.Put {
-			continue
-		}
-		if err := memory.CheckRules(ch.Path, ch.Content); err != nil {
-			collect(err)
-			continue
+		if ch.Kind == memory.Put {
+			if err := memory.CheckRules(ch.Path, ch.Content); err != nil {
+				collect(err)
+				continue
+			}
 		}
 		if policy == nil {
 			p, err := s.policy(ctx, team)
@@ -166,7 +168,7 @@ func (s *Service) judge(ctx context.Context, team memory.Team, settings TeamSett
 			}
 			policy = &p
 		}
-		if settings.Redactions {
+		if settings.Redactions && ch.Kind == memory.Put {
 			if err := s.checkRedacted(ctx, team, *policy, ch.Path, ch.Content); err != nil {
 				return err
 			}
@@ -175,6 +177,15 @@ func (s *Service) judge(ctx context.Context, team memory.Team, settings TeamSett
 		var known *memory.Error
 		if err != nil && !errors.As(err, &known) {
 			return err
+		}
+		if err != nil && ch.Kind == memory.Delete {
+			was, err := s.Backend.List(ctx, key, store.ListOptions{Paths: []memory.Path{ch.Path}, Deleted: true})
+			if err != nil && !errors.Is(err, memory.ErrNotFound) {
+				return err
+			}
+			if len(was) > 0 {
+				continue
+			}
 		}
 		collect(err)
 	}

@@ -52,7 +52,7 @@ func (s *Service) ReportConflict(ctx context.Context, c Call, key memory.Project
 	if err := s.judgeLabels(ctx, key.Team, authorLabels(n.Author)...); err != nil {
 		return Conflict{}, s.refused(ctx, c, key.Team, "conflict.report", key.String(), err)
 	}
-	if err := s.judge(ctx, key.Team, team, []memory.Change{change}); err != nil {
+	if err := s.judge(ctx, key, team, []memory.Change{change}); err != nil {
 		// The name of the memory may be what was refused, so the record does without.
 		return Conflict{}, s.refused(ctx, c, key.Team, "conflict.report", key.String(), err)
 	}
