@@ -72,13 +72,20 @@ var place = regexp.MustCompile(`(?i)https?://|\b(?:linear|jira|notion|confluence
 func isPlace(what string) bool { return place.MatchString(what) }
 
 var (
-	back = regexp.MustCompile(`(?i)^\s*` + leadIn + `(?:forget (?:that|this|about that|what i (?:just )?said)|(?:scratch|strike|ignore|disregard) (?:that|this|what i (?:just )?said)|never ?mind that|i take (?:that|it) back|take that back|` +
+	back = regexp.MustCompile(`(?i)^(?:forget (?:that|this|about that|what i (?:just )?said)|(?:scratch|strike|ignore|disregard) (?:that|this|what i (?:just )?said)|never ?mind that|i take (?:that|it) back|take that back|` +
 		`(?:don'?t|do not|no need to|you needn'?t) (?:remember|save|keep|note|store|write down|memori[sz]e) (?:that|this|it)|i misspoke|that was wrong|i was wrong about that)\s*(?:[,.;:!—–-]|$)`)
 	backHan = regexp.MustCompile(`^\s*(?:[^，,。]{0,6}[，,]\s*)?(?:当我没说|我收回|收回刚才|刚才(?:说的|那[句条])?(?:不算|作废|说错|错了)|忘(?:了|掉)(?:它|这个|这条|刚才)|(?:这个|这条|刚才那[句条]|那条)?(?:不用|别|不要|不必)记(?:住|了|下来)?(?:这个|这条|它)?(?:了)?[，,。！!]*$|说错了|我说错)`)
 )
 
 // takesBack reports whether a sentence takes back what was said before it.
-func takesBack(s string) bool { return back.MatchString(s) || backHan.MatchString(simplified(s)) }
+func takesBack(s string) bool {
+	for _, from := range afterLeadIn(s) {
+		if back.MatchString(s[from:]) {
+			return true
+		}
+	}
+	return backHan.MatchString(simplified(s))
+}
 
 // slip is where somebody corrects themselves within a sentence.
 var slip = regexp.MustCompile(`(?i)[\s,，…—–-](?:no,? wait|wait,? no|scratch that|i mean|sorry,? i meant?|correction)\b[\s,，:：…—–-]*|(?:等等|等一下|不对)?[，,…\s]*(?:我?说错了|口误|更正(?:一下)?|应该是说)[，,：:。…\s]*`)

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/memsvc/memsvc/internal/lifecycle/dates"
@@ -29,15 +30,36 @@ type trigger struct {
 	// command says that what begins with always or never, so that it may be a description
 	// or an idiom instead: "never works", "always a pleasure".
 	command bool
+	han     bool // it needs Chinese characters
+}
+
+// hints are what every English trigger holds one of: most sentences hold none, and need no
+// closer look.
+func hints() []string {
+	return []string{"remember", "mind", "forget", "note", "memor", "always", "never", "ever", "now on", "here", "today on", "future", "forward", "next time", "later", "again", "anymore", "any more", "anytime", "any time", "every", "each time",
+		"stop", "rule", "convention", "polic", "order", "requirement", "save", "store", "log", "record", "write", "jot", "when", "before", "after", "don't", "do not", "only", "if ", "keep", "goes for", "holds for", "applies", "in general"}
+}
+
+// mayTrigger says which triggers are worth trying on a sentence.
+func mayTrigger(sentence string) (english, han bool) {
+	low := strings.ToLower(sentence)
+	for _, h := range hints() {
+		if strings.Contains(low, h) {
+			english = true
+			break
+		}
+	}
+	return english, strings.IndexFunc(sentence, func(r rune) bool { return unicode.Is(unicode.Han, r) }) >= 0
 }
 
 // What may stand before a trigger without changing what it means: a few words of
 // politeness or emphasis, and a rule's title. Anything else, such as who said it, makes
 // the sentence somebody else's.
 const (
-	leadIn = `(?:(?:please|pls|plz|and|also|but|so|then|btw|fyi|ok|okay|no|nope|yes|yeah|right|oh|ah|hey|hm+|well|again|thanks|thank you|good|great|nice|cool|perfect|actually|wait|sorry|look|listen|` +
-		`important|seriously|(?:(?:one|two|another|a|last|small|general|new|my) (?:\w+ )?(?:thing|things|request|rule|preference|point|remark|wish|habit)(?: for (?:the future|later|next time))?|for the future|for next time)\s*:|once more|one more thing|change of plans?|correction|reminder|heads up|note|rule|our rule|team rule|house rule|convention|policy|i told you|as i said|like i said|in general|generally|` +
-		`(?:for|in|on) (?:this|the) (?:whole )?(?:repo|repository|project|codebase|team|service)|here)(?:\b|\s)[\s,.:;!—–-]*){0,5}`
+	leadIn = `(?:please|pls|plz|and|also|but|so|then|btw|fyi|ok|okay|no|nope|yes|yeah|right|oh|ah|hey|hm+|well|again|thanks|thank you|good|great|nice|cool|perfect|actually|wait|sorry|look|listen|` +
+		`important|seriously|(?:(?:one|two|another|a|last|small|general|new|my) (?:\w+ )?(?:thing|things|request|rule|preference|point|remark|wish|habit)(?: for (?:the future|later|next time))?|for the future|for next time)\s*:|` +
+		`once more|one more thing|change of plans?|correction|reminder|heads up|note|rule|our rule|team rule|house rule|convention|policy|i told you|as i said|like i said|in general|generally|` +
+		`(?:for|in|on) (?:this|the) (?:whole )?(?:repo|repository|project|codebase|team|service)|here)(?:\b|\s)[\s,.:;!—–-]*`
 	leadInHan = `(?:[^，,：:。]{1,8}[，,：:]\s*){0,2}(?:请|麻烦|帮我|你|大家)*`
 
 	askEnglish = `(?:remember|keep in mind|bear in mind|don'?t forget|do not forget|never forget|take note|note)`
@@ -53,7 +75,7 @@ var triggers = newTriggers() //nolint:gochecknoglobals // compiled once, never c
 
 func newTriggers() []trigger {
 	t := func(typ memory.Type, pattern string) trigger {
-		return trigger{pattern: regexp.MustCompile(`(?is)^\s*(?:[-*•]\s*)?` + leadIn + pattern), typ: typ}
+		return trigger{pattern: regexp.MustCompile(`(?is)^` + pattern), typ: typ}
 	}
 	command := func(pattern string) trigger {
 		c := t(memory.TypeFeedback, pattern)
@@ -61,7 +83,7 @@ func newTriggers() []trigger {
 		return c
 	}
 	han := func(typ memory.Type, pattern string) trigger {
-		return trigger{pattern: regexp.MustCompile(`(?is)^\s*(?:[-*•]\s*)?` + leadInHan + pattern), typ: typ}
+		return trigger{pattern: regexp.MustCompile(`(?is)^\s*(?:[-*•]\s*)?` + leadInHan + pattern), typ: typ, han: true}
 	}
 	const that = `(?:\s+(?:this|it))?(?:\s+that\b|\s*一下|\s+to)?\s*[:：,，–—-]*\s*`
 	const colon = `(?:\s+(?:this|it))?(?:\s+that\b\s*[:：]?|\s*(?:一下)?\s*[:：,，–—-]+)\s*`
@@ -140,7 +162,7 @@ func heard(said []Said) (kept, withdrawn []Candidate) {
 				continue
 			}
 			if len(kept) == maxCandidates {
-				return kept, withdrawn
+				continue // what is taken back still counts
 			}
 			if c, ok := explicit(sentence, s.Time); ok {
 				kept = append(kept, c)
@@ -176,15 +198,51 @@ func explicit(sentence string, at time.Time) (Candidate, bool) {
 // triggered returns what the first trigger that fits takes of a sentence.
 func triggered(sentence string) (what string, typ memory.Type, ok bool) {
 	folded := simplified(sentence) // of the same length, so that places agree
+	english, han := mayTrigger(folded)
+	begins := []int{0}
+	if english {
+		begins = afterLeadIn(folded)
+	}
 	for _, r := range triggers {
-		m := r.pattern.FindStringSubmatchIndex(folded)
-		if m == nil {
+		if r.han && !han || !r.han && !english {
 			continue
 		}
-		what = strings.TrimSpace(sentence[m[2]:m[3]])
-		return what, r.typ, !r.command || isCommand(what)
+		at := begins
+		if r.han {
+			at = begins[len(begins)-1:]
+		}
+		for _, from := range at {
+			m := r.pattern.FindStringSubmatchIndex(folded[from:])
+			if m == nil {
+				continue
+			}
+			what = strings.TrimSpace(sentence[from+m[2] : from+m[3]])
+			return what, r.typ, !r.command || isCommand(what)
+		}
 	}
 	return "", "", false
+}
+
+// maxLeadIn is how many words of politeness and emphasis may stand before a trigger.
+const maxLeadIn = 5
+
+var (
+	leadInWord = regexp.MustCompile(`(?is)^` + leadIn)
+	itemMark   = regexp.MustCompile(`^\s*(?:[-*•]\s*)?`)
+)
+
+// afterLeadIn returns the places of a sentence where a trigger may begin, the furthest
+// first; the last is its beginning.
+func afterLeadIn(sentence string) []int {
+	at := []int{itemMark.FindStringIndex(sentence)[1]}
+	for range maxLeadIn {
+		m := leadInWord.FindStringIndex(sentence[at[0]:])
+		if m == nil {
+			break
+		}
+		at = append([]int{at[0] + m[1]}, at...)
+	}
+	return at
 }
 
 // nameOf makes a name of a statement: its first words.
