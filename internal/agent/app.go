@@ -102,13 +102,13 @@ func (app App) report(err error) int {
 	case errors.As(err, &code):
 		return int(code)
 	case errors.As(err, &use):
-		fmt.Fprintf(app.Stderr, "memsync-agent: %s%s\n", oneLine(err), seeHelp(err))
+		fmt.Fprintf(app.Stderr, "memsync-agent: %s%s\n", visible(oneLine(err)), seeHelp(err))
 		return ExitUsage
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintln(app.Stderr, "memsync-agent: interrupted")
 		return ExitTrouble
 	}
-	fmt.Fprintf(app.Stderr, "memsync-agent: %s\n", oneLine(err))
+	fmt.Fprintf(app.Stderr, "memsync-agent: %s\n", visible(oneLine(err)))
 	return ExitTrouble
 }
 

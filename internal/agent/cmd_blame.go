@@ -55,7 +55,7 @@ func (x *blameCmd) Run(c *command) error {
 			if b.Machine != "" {
 				who += "@" + b.Machine
 			}
-			fmt.Fprintf(c.Stdout, "%5d  %-24.24s %s  %s\n", b.Revision, who, b.Time.Local().Format(time.DateOnly), b.Text)
+			fmt.Fprintf(c.Stdout, "%5d  %-24.24s %s  %s\n", b.Revision, visible(who), b.Time.Local().Format(time.DateOnly), visibleText(b.Text))
 		}
 		return nil
 	})

@@ -111,9 +111,9 @@ func (c *command) listKept(f selectFlags, json bool) error {
 
 func whose(principal, machine string) string {
 	if machine == "" {
-		return principal
+		return visible(principal)
 	}
-	return principal + " on " + machine
+	return visible(principal + " on " + machine)
 }
 
 // keptElsewhere finds a conflict by the hub's id of it, or by its path, and reports

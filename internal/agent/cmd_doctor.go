@@ -63,7 +63,7 @@ func (x *doctorCmd) Run(c *command) error {
 		err = printJSON(c.Stdout, d.found)
 	} else {
 		for _, f := range d.found {
-			fmt.Fprintf(c.Stdout, "%-8s %s: %s: %s\n", f.Result, f.About, f.Check, f.Detail)
+			fmt.Fprintf(c.Stdout, "%-8s %s: %s: %s\n", f.Result, visible(f.About), f.Check, visible(f.Detail))
 		}
 	}
 	if err == nil && d.failed {

@@ -189,7 +189,7 @@ func (s Status) print(w io.Writer, now time.Time) error {
 	if len(s.Links) == 0 {
 		fmt.Fprintln(&b, "nothing is linked")
 	}
-	if _, err := io.WriteString(w, b.String()); err != nil {
+	if _, err := io.WriteString(w, visibleText(b.String())); err != nil {
 		return err
 	}
 	return s.printLinks(w, now)
@@ -200,7 +200,7 @@ func (s Status) printLinks(w io.Writer, now time.Time) error {
 	for _, l := range s.Links {
 		l.print(&b, now)
 	}
-	_, err := io.WriteString(w, b.String())
+	_, err := io.WriteString(w, visibleText(b.String()))
 	return err
 }
 

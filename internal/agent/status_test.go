@@ -198,3 +198,19 @@ func TestTodoAboutNamesOfANewerHub(t *testing.T) {
 		t.Errorf("to do beside a file of ours: %s", got)
 	}
 }
+
+// TestStatusShowsAnything prints what a hub said, and does not obey it.
+func TestStatusShowsAnything(t *testing.T) {
+	evil := "a\x1b[2Jb\u202ec"
+	l := LinkStatus{LastError: &ErrorInfo{Message: evil, Time: noon}, Refusals: []Refusal{{By: evil, Path: evil}}}
+	var out bytes.Buffer
+	if err := (Status{Hubs: []HubStatus{{Addr: "h", Error: evil}}, Links: []LinkStatus{l}}).print(&out, noon); err != nil {
+		t.Fatal(err)
+	}
+	if s := out.String(); strings.ContainsAny(s, "\x1b\u202e") || strings.Count(s, "a·[2Jb·c") != 4 {
+		t.Errorf("printed %q", s)
+	}
+	if got := whose("token:"+evil, evil); strings.ContainsAny(got, "\x1b\u202e") {
+		t.Errorf("printed %q", got)
+	}
+}

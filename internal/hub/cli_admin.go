@@ -431,7 +431,7 @@ func (c *redactCmd) Run(e *env) error {
 	etags := make([]memory.ETag, 0, len(c.ETag))
 	for _, t := range c.ETag {
 		etag, err := wire.ETagFromProto("--etag", t)
-		if err != nil {
+		if err != nil || etag == "" {
 			return &ConfigError{Err: fmt.Errorf("--etag %q: want 64 digits of lower-case hex, as memsync-agent log --json prints them", t)}
 		}
 		etags = append(etags, etag)

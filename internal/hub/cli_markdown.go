@@ -29,6 +29,9 @@ func (e *env) exportMarkdown(hub *client.Client, key memory.ProjectKey, at memor
 	for _, m := range list.Memories {
 		paths = append(paths, m.Path)
 	}
+	if text := leftOut(list.Unfit); text != "" {
+		e.tell(text)
+	}
 	out, err := newTree(dir)
 	if err != nil {
 		return err
@@ -56,6 +59,24 @@ func (e *env) exportMarkdown(hub *client.Client, key memory.ProjectKey, at memor
 		paths = batch.Remaining
 	}
 	return e.done("export: wrote %d memories of %s at revision %d to %s", count, key, at, dir)
+}
+
+// leftOut says which memories of a newer hub this program cannot write; "" if it can all.
+func leftOut(unfit []memory.Unfit) string {
+	var names []string
+	for _, u := range unfit {
+		if !u.Deleted {
+			names = append(names, fmt.Sprintf("%.256q", u.Path))
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	more := ""
+	if n := len(names) - 10; n > 0 {
+		names, more = names[:10], fmt.Sprintf(" and %d more", n)
+	}
+	return "warning: left out, since this memsvc, older than the hub, cannot hold files of such names: " + strings.Join(names, ", ") + more
 }
 
 // tree is a directory that is filled from nothing, or emptied again.

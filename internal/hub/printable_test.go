@@ -2,7 +2,11 @@ package hub
 
 import (
 	"bytes"
+	"fmt"
+	"strings"
 	"testing"
+
+	"github.com/memsvc/memsvc/internal/memory"
 )
 
 // TestPrintable shows what a terminal would obey, and leaves alone what people write.
@@ -30,5 +34,20 @@ func TestTableShowsAnything(t *testing.T) {
 	err := e.table("ID\tNAME", func(row func(...any)) { row(1, "a\nb\tc\x1b[2J") })
 	if want := "ID  NAME\n1   a\\nb\\tc\\x1b[2J\n"; err != nil || out.String() != want {
 		t.Errorf("printed %q (%v), want %q", out.String(), err, want)
+	}
+}
+
+// TestLeftOut names what an export of a newer hub has no place for.
+func TestLeftOut(t *testing.T) {
+	if got := leftOut([]memory.Unfit{{Path: "gone.md2", Deleted: true}}); got != "" {
+		t.Errorf("of a deleted one: %s", got)
+	}
+	many := make([]memory.Unfit, 12)
+	for i := range many {
+		many[i].Path = fmt.Sprint("../", i)
+	}
+	got := leftOut(many)
+	if !strings.Contains(got, `"../0", "../1"`) || !strings.HasSuffix(got, `"../9" and 2 more`) {
+		t.Error(got)
 	}
 }
