@@ -152,7 +152,7 @@ func (x *recallCmd) print(c *command, choice recall.Choice) {
 	if choice.Fallback != "" {
 		fmt.Fprintf(c.Stdout, ", since %s", visible(choice.Fallback))
 	}
-	fmt.Fprintf(c.Stdout, "; the ranker is silent where its best one fits less than %.2f\n", recall.Threshold)
+	fmt.Fprintf(c.Stdout, "; the ranker is silent where its best one fits less than %.2f\n", choice.Needed)
 	for _, m := range choice.Ranked {
 		mark := " "
 		if slices.ContainsFunc(choice.Chosen, func(s recall.Scored) bool { return s.Ref == m.Ref }) {

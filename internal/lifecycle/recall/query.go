@@ -8,11 +8,13 @@ import (
 
 // What a part of the prompt counts beside a plain word of it.
 const (
-	genericWeight = 0.25 // a word that any prompt may hold
-	pairWeight    = 0.5  // two neighbouring characters: most words of Chinese make more than one pair
-	codeWeight    = 0.35 // a word in code or a trace that the prompt quotes
-	conceptFactor = 0.9  // other words for the same: a guess
-	nestedFactor  = 0.5  // a part of the word: a weaker one
+	genericWeight  = 0.25 // a word that any prompt may hold
+	everydayWeight = 0.6  // a word of most documents about software
+	commonWeight   = 0.8  // one of many
+	pairWeight     = 0.5  // two neighbouring characters: most words of Chinese make more than one pair
+	codeWeight     = 0.35 // a word in code or a trace that the prompt quotes
+	conceptFactor  = 0.9  // other words for the same: a guess
+	nestedFactor   = 0.5  // a part of the word: a weaker one
 )
 
 // maxUnits bounds the different units of a prompt, so that a pasted log costs no more
@@ -37,6 +39,7 @@ type query struct {
 // unit is one thing that a prompt speaks of.
 type unit struct {
 	weight float64
+	asks   float64 // what it counts in all that the prompt asks for
 	alts   []alt
 }
 
@@ -106,9 +109,18 @@ func (q *query) addText(text string, weight float64) {
 		at = end
 	}
 	for i, w := range words {
-		own := weight
-		if q.generic[w] {
+		own, asks := weight, weight
+		switch {
+		case q.generic[w]:
 			own *= genericWeight
+			asks = own
+		case len(q.known.words[w]) > 0:
+		// A memory that answers to no more than such a word is likely about something else;
+		// the prompt wants an answer to it all the same.
+		case containsWord(everyday, w):
+			own *= everydayWeight
+		case containsWord(common, w):
+			own *= commonWeight
 		}
 		alts := []alt{{q.word(w), 1}}
 		for _, p := range q.known.words[w] {
@@ -119,10 +131,10 @@ func (q *query) addText(text string, weight float64) {
 				}
 				alts = append(alts, alt{q.concept(p.concept), factor})
 			} else if hasPrefix(words[i:], p.stems) {
-				q.add("c"+strings.Join(p.stems, " "), weight, []alt{{q.concept(p.concept), 1}})
+				q.add("c"+strings.Join(p.stems, " "), weight, weight, []alt{{q.concept(p.concept), 1}})
 			}
 		}
-		q.add(w, own, alts)
+		q.add(w, own, asks, alts)
 	}
 }
 
@@ -142,7 +154,7 @@ func (q *query) addRun(run []rune, weight float64) {
 		}
 		for i := lo; i+1 < hi; i++ {
 			pair := string(run[i : i+2])
-			q.add(pair, weight*pairWeight, []alt{{q.text(pair), 1}})
+			q.add(pair, weight*pairWeight, weight*pairWeight, []alt{{q.text(pair), 1}})
 		}
 	}
 	for i := 0; i < len(run); {
@@ -157,7 +169,7 @@ func (q *query) addRun(run []rune, weight float64) {
 		case stopConcept:
 		case genericConcept:
 			if n > 1 {
-				q.add(word, weight*genericWeight, []alt{{q.text(word), 1}})
+				q.add(word, weight*genericWeight, weight*genericWeight, []alt{{q.text(word), 1}})
 			}
 		default:
 			alts := []alt{{q.text(word), 1}}
@@ -171,7 +183,7 @@ func (q *query) addRun(run []rune, weight float64) {
 					}
 				}
 			}
-			q.add(word, weight, alts)
+			q.add(word, weight, weight, alts)
 		}
 		i += n
 		from = i
@@ -198,14 +210,15 @@ func (c *concepts) at(run []rune) (word string, same []int) {
 // maxGlyphs is more than the longest entry of the thesaurus has.
 const maxGlyphs = 12
 
-func (q *query) add(key string, weight float64, alts []alt) {
+func (q *query) add(key string, weight, asks float64, alts []alt) {
 	if i, ok := q.ofUnit[key]; ok {
 		q.units[i].weight = max(q.units[i].weight, weight)
+		q.units[i].asks = max(q.units[i].asks, asks)
 		return
 	}
 	if len(q.units) < maxUnits {
 		q.ofUnit[key] = len(q.units)
-		q.units = append(q.units, unit{weight, alts})
+		q.units = append(q.units, unit{weight, asks, alts})
 	}
 }
 

@@ -37,6 +37,9 @@ type Scored struct {
 	Score   float64
 	Covered float64 // share of what the prompt speaks of, 0 to 1
 	Matched int     // different things of the prompt that it speaks of
+	Common  float64 // share, 0 to 1, of what the best one speaks of of the prompt that it does, too
+
+	covers []float64 // by unit of the prompt, as long as it is ranked
 }
 
 // Rank orders memories by how well they fit a prompt, the best first; what shares no
@@ -85,7 +88,7 @@ func Rank(memories []Memory, prompt string) []Scored {
 		norm := saturation * (1 - lengthBias + lengthBias*lengths[i]/average)
 		s := Scored{Memory: memories[i]}
 		covered := 0.0
-		for _, u := range q.units {
+		for n, u := range q.units {
 			best, cover := 0.0, 0.0
 			for _, a := range u.alts {
 				tf := float64(own[a.needle])
@@ -99,6 +102,10 @@ func Rank(memories []Memory, prompt string) []Scored {
 				s.Score += u.weight * best
 				covered += u.weight * cover
 				s.Matched++
+				if s.covers == nil {
+					s.covers = make([]float64, len(q.units))
+				}
+				s.covers[n] = u.weight * cover
 			}
 		}
 		if s.Matched > 0 {
@@ -109,7 +116,29 @@ func Rank(memories []Memory, prompt string) []Scored {
 	slices.SortStableFunc(out, func(a, b Scored) int {
 		return cmp.Or(cmp.Compare(b.Score, a.Score), compareBool(b.Pinned, a.Pinned), b.Time.Compare(a.Time), cmp.Compare(a.Ref, b.Ref))
 	})
+	shared(out)
 	return out
+}
+
+// shared fills in what each of the ranked has in common with the best one.
+func shared(ranked []Scored) {
+	if len(ranked) == 0 {
+		return
+	}
+	best, all := ranked[0].covers, 0.0
+	for _, c := range best {
+		all += c
+	}
+	for i := range ranked {
+		both := 0.0
+		for n, c := range best {
+			both += min(c, ranked[i].covers[n])
+		}
+		ranked[i].Common = both / all
+	}
+	for i := range ranked {
+		ranked[i].covers = nil
+	}
 }
 
 // compareBool orders false before true.
@@ -132,7 +161,7 @@ const maxReach = 3
 // a word in common looks.
 const (
 	unknownFactor = 0.8
-	unknownAlone  = 1.2
+	unknownAlone  = 1.5
 )
 
 // reach is what a memory that speaks of all that the prompt does would have.
@@ -151,7 +180,7 @@ func (q *query) reach(idf []float64, df []int, memories int) float64 {
 		if best == 0 {
 			best = never * unknown
 		}
-		all = append(all, u.weight*best)
+		all = append(all, u.asks*best)
 	}
 	slices.SortFunc(all, func(a, b float64) int { return cmp.Compare(b, a) })
 	sum := 0.0

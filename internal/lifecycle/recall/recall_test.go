@@ -282,3 +282,70 @@ func TestQuotedCodeDoesNotDecide(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// What a book answers needs a memory that fits far better.
+func TestTextbookQuestionsNeedMore(t *testing.T) {
+	s := newShelf(t)
+	s.write("reference_b.md", "---\nname: Branches\ndescription: a branch is named after its ticket\n---\n\nx\n", 0)
+	list, err := recall.Scan(t.Context(), s.dir, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for prompt, textbook := range map[string]bool{
+		"make a branch for the login page": false, "what is a branch": true, "What does branch mean in git?": true, "how does a branch work in git": true,
+		"what's the difference between a branch and a tag": true, "how do I list every branch in python": true, "分支是什么意思": true, "分支和标签的区别": true, "帮我新建一个分支": false,
+		"which branch is the difference between the two releases on, and what do we call it once the ticket of the login page is merged? I ask because the pipeline of yesterday evening says that it cannot be found, and nobody answers": false,
+	} {
+		c, err := recall.Selector{}.Select(t.Context(), list, recall.Request{Prompt: prompt, Now: now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := map[bool]float64{false: recall.Threshold, true: 2 * recall.Threshold}[textbook]; c.Needed != want {
+			t.Errorf("%q needs a fit of %.2f, want %.2f", prompt, c.Needed, want)
+		}
+	}
+}
+
+// A further memory that found the prompt by another word is chosen only if it is nearly
+// as good as the best one, and there are three at most.
+func TestFurtherOnesSpeakOfTheSame(t *testing.T) {
+	s := newShelf(t)
+	s.write("project_a.md", "---\nname: Zeppelin gateway\ndescription: the zeppelin gateway takes the orders of partners\n---\n\nx\n", 0)
+	s.write("project_b.md", "---\nname: Partners\ndescription: orders of the zeppelin come by night\n---\n\nx\n", 0)
+	s.write("project_c.md", "---\nname: Kestrel\ndescription: a kestrel sits on the roof\n---\n\nx\n", 0)
+	for i := range 3 {
+		s.write(fmt.Sprintf("project_d%d.md", i), "---\nname: Partners\ndescription: orders of the zeppelin come by day\n---\n\nx\n", 0)
+	}
+	list, err := recall.Scan(t.Context(), s.dir, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := recall.Selector{}.Select(t.Context(), list, recall.Request{Prompt: "why does the zeppelin gateway drop orders of partners when the kestrel is down", Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := chosen(c)
+	if len(got) != 3 || got[0] != "project_a.md" || slices.Contains(got, "project_c.md") {
+		t.Errorf("chosen %v", got)
+	}
+	for _, m := range c.Ranked {
+		if m.Ref == "project_c.md" && m.Common != 0 || m.Ref == "project_a.md" && m.Common != 1 || m.Ref == "project_b.md" && (m.Common <= 0 || m.Common >= 1) {
+			t.Errorf("%s has %.2f in common with the best", m.Ref, m.Common)
+		}
+	}
+}
+
+// An everyday word is weaker evidence than a rare one, although few memories hold either.
+func TestEverydayWordsSayLess(t *testing.T) {
+	s := newShelf(t)
+	s.write("project_a.md", "---\nname: Zeppelin\ndescription: about the zeppelin\n---\n\nx\n", 0)
+	s.write("project_b.md", "---\nname: Argument\ndescription: about the argument\n---\n\nx\n", 0)
+	list, err := recall.Scan(t.Context(), s.dir, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ranked := recall.Rank(list, "an argument over the zeppelin")
+	if len(ranked) != 2 || ranked[0].Ref != "project_a.md" || ranked[1].Score > 0.7*ranked[0].Score || ranked[1].Covered >= ranked[0].Covered {
+		t.Errorf("%+v", ranked)
+	}
+}

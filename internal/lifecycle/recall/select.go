@@ -20,22 +20,33 @@ const DefaultLimit = 5
 // DefaultModelTimeout bounds how long the model may think before the ranker answers.
 const DefaultModelTimeout = 8 * time.Second
 
-// What the ranker chooses; all three were set on the half of the labelled prompts that is
+// What the ranker chooses; all of it was set on the half of the labelled prompts that is
 // for setting, see docs/recall.md. A wrong memory costs a conversation more than a
 // missing one, which the client can still find by itself.
 const (
 	// Threshold is the Fit below which the best memory is no answer, and so none is.
-	Threshold = 4.25
+	Threshold = 4
+	// textbookFactor raises it for what a book answers better than a team's memory.
+	textbookFactor = 2
+	// maxRanked bounds how many the ranker chooses: what it puts fourth is nearly never right.
+	maxRanked = 3
 	// minScore is what every further memory must have.
 	minScore = 5.5
-	// minShare of the best one's score, too: beside a good answer, what merely shares a
-	// word is none.
-	minShare = 0.7
+	// minWorth is the share of the best one's worth that a further one must have, too:
+	// beside a good answer, what merely shares a word is none. Where it answers to less than
+	// minCommon of what the best one does, it must be nearly as good: it found the prompt
+	// by another word, most often by chance.
+	minWorth  = 0.55
+	minCommon = 0.45
+	nearWorth = 0.9
 )
 
 // Fit is the score, held back where a memory speaks of little of what the prompt does: a
 // word in common is worth less in a prompt that is about something else.
 func (s Scored) Fit() float64 { return s.Score * math.Sqrt(s.Covered) }
+
+// worth, between score and fit, is what further memories are compared by.
+func (s Scored) worth() float64 { return math.Sqrt(s.Score * s.Fit()) }
 
 // maxManifest bounds how long a list a model is shown.
 const maxManifest = MaxMemories
@@ -57,6 +68,7 @@ type Choice struct {
 	Fallback string        // why the ranker answered instead of the model
 	Filtered []Filtered    // what was left out before anyone chose
 	Ranked   []Scored      // all candidates of the ranker, the best first
+	Needed   float64       // Fit below which the ranker chooses none for this prompt
 	Usage    model.Usage   // of the model
 	Took     time.Duration // of the model
 }
@@ -93,7 +105,10 @@ func (s Selector) Select(ctx context.Context, memories []Memory, req Request) (C
 			offered = append(offered, m)
 		}
 	}
-	c.Ranked = Rank(offered, req.Prompt)
+	c.Ranked, c.Needed = Rank(offered, req.Prompt), Threshold
+	if textbook(req.Prompt) {
+		c.Needed *= textbookFactor
+	}
 	if s.Model != nil && len(offered) > 0 {
 		err := s.ask(ctx, offered, req, &c)
 		if err == nil {
@@ -106,21 +121,25 @@ func (s Selector) Select(ctx context.Context, memories []Memory, req Request) (C
 		c.Fallback = err.Error()
 	}
 	c.By = "ranker"
-	c.Chosen = fitting(c.Ranked, req.Limit)
+	c.Chosen = fitting(c.Ranked, min(req.Limit, maxRanked), c.Needed)
 	return c, ctx.Err()
 }
 
-// fitting returns the memories of a ranking that are an answer.
-func fitting(ranked []Scored, limit int) []Scored {
-	var out []Scored
-	for i, m := range ranked {
-		if len(out) == limit {
+// fitting returns the memories of a ranking that are an answer; the best one must fit as
+// well as needed.
+func fitting(ranked []Scored, limit int, needed float64) []Scored {
+	if len(ranked) == 0 || ranked[0].Fit() < needed {
+		return nil
+	}
+	best := ranked[0].worth()
+	out := ranked[:1:1]
+	for _, m := range ranked[1:] {
+		if len(out) >= limit || m.Score < minScore {
 			break
 		}
-		if i == 0 && m.Fit() < Threshold || i > 0 && (m.Score < minScore || m.Score < minShare*ranked[0].Score) {
-			break
+		if w := m.worth(); w >= nearWorth*best || w >= minWorth*best && m.Common >= minCommon {
+			out = append(out, m)
 		}
-		out = append(out, m)
 	}
 	return out
 }
