@@ -262,6 +262,9 @@ func (x *syncCmd) syncLink(ctx context.Context, c *command, l Link, bad error) L
 		if rerr := c.state.remember(l); rerr != nil {
 			return failed(rerr)
 		}
+		if rerr := one.redacted.settle(ctx); rerr != nil {
+			fmt.Fprintf(c.Stderr, "memsync-agent: sync %s: %s; the next sync tries again\n", l.Name(), oneLine(rerr))
+		}
 		if _, rerr := one.report.round(ctx, one.s, c.Now()); rerr != nil {
 			fmt.Fprintf(c.Stderr, "memsync-agent: sync %s: the hub does not know of all conflicts yet: %s\n", l.Name(), oneLine(rerr))
 		}
@@ -328,7 +331,9 @@ type opened struct {
 	gate   *uploadGate
 	policy *policyHolder
 	report *reporter
-	keep   func(client.GuardPolicy) error
+
+	redacted redactions
+	keep     func(client.GuardPolicy) error
 }
 
 // open opens a link for one command. The state directory is locked by the caller.
@@ -360,8 +365,9 @@ func (c *command) open(l Link) (*opened, error) {
 	}
 	judge := guard{scanner: secretscan.New(secretscan.Options{CacheEntries: -1}), policy: o.policy}
 	o.report = &reporter{c: cl, key: l.Key(), guard: judge}
+	o.redacted = redactions{state: c.state, link: l, now: c.Now}
 	o.s = syncer.New(syncer.Ports{
-		Local: ws, State: st, Remote: &remote{c: cl, key: l.Key()}, Clock: syncer.Clock(c.Now), NewID: uuid.NewString, Guard: judge, Uploads: o.gate,
+		Local: ws, State: st, Remote: &remote{c: cl, key: l.Key(), pulling: o.redacted.note}, Clock: syncer.Clock(c.Now), NewID: uuid.NewString, Guard: judge, Uploads: o.gate,
 	}, syncer.Options{})
 	return o, nil
 }

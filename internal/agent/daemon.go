@@ -180,7 +180,8 @@ func (d *Daemon) start(l Link) error {
 	if text := foundState(st.Report()); text != "" {
 		log.Warn(text)
 	}
-	rem := &remote{c: h.c, key: l.Key(), tracing: d.opts.Tracing}
+	redacted := redactions{state: d.state, link: l, now: d.opts.Now}
+	rem := &remote{c: h.c, key: l.Key(), tracing: d.opts.Tracing, pulling: redacted.note}
 	judge := guard{scanner: d.scanner, policy: h.policy(l.Key().Team)}
 	gate := d.state.newUploadGate(l, d.opts.Now)
 	ports := syncer.Ports{
@@ -189,7 +190,7 @@ func (d *Daemon) start(l Link) error {
 	build := func() *syncer.Syncer { return syncer.New(ports, syncer.Options{}) }
 	r := &runner{
 		link: l, hub: h, remote: rem, log: log, m: d.m, now: d.opts.Now, build: build, s: build(),
-		watch: w, lock: newRootLock(l.Dir), gate: gate, report: &reporter{c: h.c, key: l.Key(), guard: judge}, forget: st.Forget, token: d.state.tokenFileOf(l),
+		watch: w, lock: newRootLock(l.Dir), gate: gate, redacted: redacted, report: &reporter{c: h.c, key: l.Key(), guard: judge}, forget: st.Forget, token: d.state.tokenFileOf(l),
 		remember: func() error { return d.state.remember(l) },
 		woken:    make(chan struct{}, 1), moved: make(chan struct{}),
 	}

@@ -96,6 +96,9 @@ func (s stateDir) runDream(ctx context.Context, d *dream.Dreamer, do func(contex
 			}
 		}
 	}
+	if err := s.placeDream(d.Store.Dir(memory.ScopePrivate), d.Store.Dir(memory.ScopeTeam)); err != nil {
+		return err
+	}
 	return s.held(ctx, d, func() error { return do(ctx) })
 }
 

@@ -25,6 +25,8 @@ type remote struct {
 	c       *client.Client
 	key     memory.ProjectKey
 	tracing *telemetry.Tracing // nil: off
+	// pulling hears of commits before the cursor passes them; nil = nobody does.
+	pulling func([]memory.Commit) error
 
 	mu      sync.Mutex // guards what follows
 	commits []memory.Commit
@@ -257,6 +259,14 @@ func fits(seen, at memory.Cursor) bool {
 
 // Changes returns what the stream has delivered after the cursor, else asks the hub.
 func (r *remote) Changes(ctx context.Context, after memory.Cursor) (syncer.ChangePage, error) {
+	page, err := r.changes(ctx, after)
+	if err == nil && r.pulling != nil && len(page.Commits) > 0 {
+		err = r.pulling(page.Commits)
+	}
+	return page, err
+}
+
+func (r *remote) changes(ctx context.Context, after memory.Cursor) (syncer.ChangePage, error) {
 	if page, ok := r.buffered(after); ok {
 		return page, nil
 	}

@@ -62,6 +62,7 @@ type runner struct {
 	watch    *watcher.Watch
 	lock     *rootLock
 	gate     *uploadGate
+	redacted redactions
 	report   *reporter
 	forget   func(context.Context) error // removes texts that the state let go, for good
 	token    string                      // file
@@ -257,6 +258,9 @@ func (r *runner) cycle(ctx context.Context, news bool) time.Duration {
 		if err := r.forget(ctx); err != nil {
 			r.log.Warn("a redacted text may still lie in the state; it is removed at the next start", "error", err)
 		}
+	}
+	if err := r.redacted.settle(ctx); err != nil {
+		r.log.Warn("it is tried again after the next cycle", "error", err)
 	}
 	if len(st.Conflicts)+len(st.Resolved) > 0 {
 		next, err := r.report.round(ctx, r.syncer(), r.now())

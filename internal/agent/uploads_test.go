@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/memsvc/memsvc/internal/agent/workspace"
+	"github.com/memsvc/memsvc/internal/hubtest"
 )
 
 // gateWorld is a link whose uploads may have to wait.
@@ -125,5 +127,39 @@ func TestDreamOfAnotherStateIsNotGuessed(t *testing.T) {
 	w.leftover(t, workspace.Holder{PID: 1, StateDir: "/x\x1b[31m\n", Personal: "/y"})
 	if why := w.enters(t, false); strings.ContainsAny(why, "\x1b\n") {
 		t.Errorf("%q moves the cursor", why)
+	}
+}
+
+// TestLongWaitIsToldOnce: the log mentions uploads that wait for long, and when they go on.
+func TestLongWaitIsToldOnce(t *testing.T) {
+	w := newGateWorld(t)
+	var log hubtest.Buffer
+	now := time.Now()
+	w.gate.now = func() time.Time { return now }
+	hold, err := w.state.holdUploads(t.Context(), w.personal, w.link.Dir, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tell := func() string {
+		w.gate.tell(slog.New(slog.NewTextHandler(&log, nil)))
+		return log.String()
+	}
+	w.enters(t, false)
+	if got := tell(); got != "" {
+		t.Errorf("told at once: %s", got)
+	}
+	now = now.Add(longWait + time.Second)
+	w.enters(t, false)
+	tell()
+	if got := tell(); strings.Count(got, "uploads wait") != 1 || !strings.Contains(got, "a dream (process ") {
+		t.Errorf("after a minute: %s", got)
+	}
+	if err := hold.Release(true); err != nil {
+		t.Fatal(err)
+	}
+	w.enters(t, true)
+	tell()
+	if got := tell(); strings.Count(got, "uploads go on") != 1 {
+		t.Errorf("at the end: %s", got)
 	}
 }

@@ -1,11 +1,13 @@
 package e2e
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -163,7 +165,7 @@ func (d *desk) finishedTurn() {
 }
 
 // TestDaemonDreams: after a turn, when enough other conversations were had, the daemon
-// tidies by itself; not without, and not when it is told not to.
+// tidies by itself.
 func TestDaemonDreams(t *testing.T) {
 	h := hubtest.Start(t, hubtest.Options{})
 	ds := desks(t, h, 2)
@@ -248,4 +250,46 @@ func TestKilledDream(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestRedactionLeavesTheDreams: what is redacted on the hub is in no record of a dream any
+// more, so that taking the dream back does not bring it back.
+func TestRedactionLeavesTheDreams(t *testing.T) {
+	h := hubtest.Start(t, hubtest.Options{})
+	a := desks(t, h, 1)[0]
+	hist := historyOf(t, h)
+	const name = "Wilhelmina Oddball"
+	a.write("project_rack.md", note("rack", name+" moved the shard to the other rack yesterday."))
+	agrees(t, hist, 1, a)
+	a.run("", "dream", "--force")
+	hubtest.Eventually(t, patience, "the tidied text on the hub", func() bool {
+		text := hist.files()["project_rack.md"]
+		return strings.Contains(text, name) && !strings.Contains(text, "yesterday")
+	})
+	holds := func() (found []string) {
+		must(t, filepath.WalkDir(a.state, func(file string, e os.DirEntry, err error) error {
+			if err == nil && e.Type().IsRegular() {
+				if text, err := os.ReadFile(file); err == nil && (strings.Contains(string(text), name) || strings.Contains(string(text), base64Of(name))) {
+					found = append(found, file)
+				}
+			}
+			return nil
+		}))
+		return found
+	}
+	if found := holds(); !slices.ContainsFunc(found, func(f string) bool { return strings.Contains(f, "/dream/") }) {
+		t.Fatalf("the text is not in the records to begin with: %v", found)
+	}
+	_, err := hist.c.Redact(t.Context(), project, "project_rack.md", nil, "a name")
+	must(t, err)
+	hubtest.Eventually(t, patience, "the text is gone from the state", func() bool { return len(holds()) == 0 })
+	a.run("", "dream", "--undo")
+	if strings.Contains(a.read("project_rack.md"), name) {
+		t.Error("taking the dream back brought the text back")
+	}
+}
+
+// base64Of is how JSON holds the bytes of a text, if it begins at a multiple of three.
+func base64Of(s string) string {
+	return base64.StdEncoding.EncodeToString([]byte(s))[:16]
 }
