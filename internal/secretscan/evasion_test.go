@@ -77,6 +77,12 @@ func TestHostileTextsEndInTime(t *testing.T) {
 		"flags": "curl -uab:Kd82nq1Xz ", "csv": strings.Repeat("password,", 100) + "x\n", "vendor": "gsk_a1B2c3D4e5F6", "particles": "パスワードを",
 		"signature": "?se=1&sv=2&sig=" + strings.Repeat("aB3x9Q", 9), "pairs": "name: password\n value x ", "variables": `variable "password" `, "pipes": "echo x|sudo -S ",
 		"strokes": "admin / Kd82nq1X! ", "cells": "| password | a b |", "arguments": "net user a Kd82nq1X ", "brackets": " Kd82nq1X (password", "sections": `"a:a:a:password" `,
+		"headings": "## Logins\n- a: b, c / d -> e\n", "one heading": "## Passwords\n" + strings.Repeat("- a: b, c / d -> e\n", 60), "labels": "credentials:\nx -> Kd82nq1X\n",
+		"recovery": "recovery code: aB3dE5-fG7hI9 ", "long lists": "recovery code:\n" + strings.Repeat("a1b2c3d4e5 ", 180) + "\n", "seeds": "totp ABCDEFGHIJKLMNO2 ",
+		"spaced seeds": "2fa abcd efgh ijk2 mn34 ", "cookies": "cookie: sid=a; ", "sent": `password: send "a\r" `, "shares": `net use \\a b /user:x `, "lists of users": `userlist "a" "b" `,
+		"beside admin": "admin and Kd82nq1X! ", "log in as": "log in as a (b) ", "ssh": "ssh a@b with pw c ", "signed with": "signed with 0123456789abcdef ", "han": "密码还是老的那个 ",
+		"used": "用 a（b）登录", "questions": "a: pw?\nb: Kd82nq1X!\n", "wifi": "wifi:S:a;P:b;", "schemes": "authorization: token a ", "digests": `digest username="a", response="0 `,
+		"changes": "reset the admin account, it's now a ", "app passwords": "app password abcd efgh ", "selectors": "password: input[name=a] ",
 		"rows": strings.Repeat("| password ", 150) + "\n|-|\n" + strings.Repeat("| Kd82nq1x ", 150) + "\n",
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -175,7 +175,7 @@ func notSecretPart(w string) bool {
 		"type", "types", "hint", "strength", "rules", "rotation", "rotate", "change", "changed", "required", "enabled", "protected", "protection", "form", "page", "prompt",
 		"stdin", "command", "cmd", "mode", "scope", "scopes", "id", "ids", "schema", "version", "algorithm", "alg", "salt", "rounds", "mismatch", "error", "invalid", "is", "has",
 		"s_total", "total", "per", "used", "left", "created", "updated", "at", "by", "for", "ize", "izer", "ized", "ization", "izers", "arn", "scan", "scanner", "scanning", "source", "engine",
-		"cache", "ring", "rate", "window", "verify", "validation", "check", "checker", "list", "class", "service", "issuer", "audience", "exchange", "review", "request", "response", "handler", "map":
+		"cache", "ring", "rate", "window", "verify", "validation", "check", "checker", "list", "class", "service", "issuer", "audience", "exchange", "review", "request", "response", "handler", "map", "table", "column", "flow", "events":
 		return true
 	}
 	return false

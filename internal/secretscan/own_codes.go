@@ -14,11 +14,14 @@ func (p *pass) codeList(from, level int) {
 		}
 		to = stop + 1
 	}
-	p.codes(from, min(to, len(s)), 2)
+	p.codes(from, min(to, len(s)))
 }
 
-// codes reports the recovery codes in s[from:to] if there are at least as many of one length.
-func (p *pass) codes(from, to, least int) {
+// minCodes is how many codes of one length make a list of recovery codes.
+const minCodes = 2
+
+// codes reports the recovery codes in s[from:to], if they are a list.
+func (p *pass) codes(from, to int) {
 	s := p.v.s
 	type span struct{ from, to int }
 	var found []span
@@ -40,18 +43,23 @@ func (p *pass) codes(from, to, least int) {
 		alike[f.to-f.from]++
 	}
 	for _, f := range found {
-		if alike[f.to-f.from] < least {
+		if alike[f.to-f.from] < minCodes {
 			continue
 		}
 		p.addOwn(ruleFactor, strings.TrimRight(s[f.from:f.to], "-"), f.from, rankKnown)
 	}
 }
 
+// compactDate reports a day of this or the last century as eight digits, as versions and files have it.
+func compactDate(v string) bool {
+	return len(v) == 8 && charStats(v).digits == 8 && (v[:2] == "20" || v[:2] == "19") && v[4:6] >= "01" && v[4:6] <= "12" && v[6:] >= "01" && v[6:] <= "31"
+}
+
 // recoveryCode reports groups of four to six letters and digits with dashes between, eight to sixteen of them that mix,
 // or six to ten digits.
 func recoveryCode(v string) bool {
 	st := charStats(v)
-	if st.digits == 0 || isDate(v) || placeholder(v) {
+	if st.digits == 0 || isDate(v) || compactDate(v) || placeholder(v) {
 		return false
 	}
 	if st.marks == 0 {

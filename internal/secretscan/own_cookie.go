@@ -39,7 +39,7 @@ func (p *pass) cookies(start, end int) {
 func sessionName(name string) bool {
 	low := strings.ToLower(name)
 	return len(name) <= 64 && !strings.Contains(low, "csrf") && !strings.Contains(low, "xsrf") &&
-		(containsAny(low, []string{"sess", "auth", "token", "jwt", "remember", "login", "ticket"}) || strings.HasSuffix(low, "sid") || strings.HasSuffix(low, "sid2"))
+		(containsAny(low, []string{"sess", "auth", "token", "jwt", "remember", "login", "ticket"}) || strings.HasSuffix(low, "sid"))
 }
 
 // minCookie is the shortest value of a session cookie, in bytes.

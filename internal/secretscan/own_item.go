@@ -16,7 +16,12 @@ func (p *pass) item(what announced, from, to int, behind bool) {
 		p.itemValue(what, from, to, true)
 	}
 	name := from
-	path := strings.Count(s[from:to], "/") > 1
+	text := s[from:to]
+	path := strings.Count(text, "/") > 1
+	arrows := strings.Count(text, "->") + strings.Count(text, "=>") + strings.Count(text, "→")
+	if strings.Count(text, " / ") > 1 || arrows > 1+strings.Count(text, ",") {
+		what = announcesLittle // the steps of something
+	}
 	for i := from; i < to; {
 		blank := i == from || isSpace(s[i-1])
 		n := separator(s[i:to], blank)
@@ -122,6 +127,9 @@ func (p *pass) itemValue(what announced, i, stop int, whole bool) {
 		if random(value) && !p.harmlessHex(value, from, from+len(value)) {
 			p.addOwn(ruleSecret, value, from, rankGuess)
 		}
+		return
+	}
+	if what == announcesLittle && !telling(value) {
 		return
 	}
 	if itemPassword(value, quoted || whole && what == announcesPasswords) {

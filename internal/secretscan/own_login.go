@@ -34,7 +34,7 @@ func (p *pass) logins(start, end int) {
 		p.account(end)
 		return
 	case strings.HasPrefix(word, "bind"), strings.HasPrefix(word, "auth"), strings.HasSuffix(word, " with "):
-		p.itemValue(announcesLogins, end, lineStop(s, end), false)
+		p.itemValue(announcesLittle, end, lineStop(s, end), false)
 		return
 	}
 	name := at
@@ -88,7 +88,7 @@ func (p *pass) changed(start, end int) {
 	if !containsAny(head, []string{"account", "login", "credential", "admin", " root", " pw"}) || !containsAny(head, []string{"reset", "chang", "rotat", "set ", "new "}) {
 		return
 	}
-	p.itemValue(announcesLogins, end, lineStop(s, end), false)
+	p.itemValue(announcesLittle, end, lineStop(s, end), false)
 }
 
 // answered finds the password in the line of a conversation that answers the line before it, which asks for one: the word

@@ -19,6 +19,7 @@ const (
 	announcesPasswords           // passwords, alone too
 	announcesSecrets             // random values beside names
 	announcesCodes               // recovery codes
+	announcesLittle              // a sentence or a chain of things, in which a password must look like nothing else
 )
 
 // announces returns what a keyword says of what follows it as a heading or a label.
@@ -79,7 +80,7 @@ func (p *pass) sections(start, end int) {
 	case rest == "":
 		p.items(what, stop+1, 0)
 	case what == announcesCodes:
-		p.codes(colon, stop, 2)
+		p.codes(colon, stop)
 	case stop-colon <= maxItem:
 		p.item(what, colon, stop, true)
 	}

@@ -10,7 +10,7 @@ import (
 
 // ownRulesVersion counts changes of what the code of this package finds: its own rules, its normalisation and decoding.
 // Raise it with every such change, so that stored memories are scanned again.
-const ownRulesVersion = 6
+const ownRulesVersion = 7
 
 // maxKeywordBytes bounds the keywords of a rule set together, so that states fit the automaton's 16 bits.
 const maxKeywordBytes = 60_000
