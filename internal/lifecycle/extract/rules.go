@@ -3,6 +3,7 @@ package extract
 import (
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -71,7 +72,7 @@ const (
 
 // triggers are tried in order on each sentence; the first that fits decides. They take
 // explicit statements only: what merely sounds important is a model's to judge.
-var triggers = newTriggers() //nolint:gochecknoglobals // compiled once, never changed
+var triggers = sync.OnceValue(newTriggers) //nolint:gochecknoglobals // compiled once, never changed
 
 func newTriggers() []trigger {
 	t := func(typ memory.Type, pattern string) trigger {
@@ -203,7 +204,7 @@ func triggered(sentence string) (what string, typ memory.Type, ok bool) {
 	if english {
 		begins = afterLeadIn(folded)
 	}
-	for _, r := range triggers {
+	for _, r := range triggers() {
 		if r.han && !han || !r.han && !english {
 			continue
 		}
