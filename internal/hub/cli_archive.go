@@ -234,5 +234,13 @@ func (c *importCmd) archive(e *env) (err error) {
 
 // imported says what an import added.
 func (e *env) imported(projects, commits, skipped, tokens int64) error {
-	return e.done("%d projects, %d commits added, %d were there already; %d tokens added", projects, commits, skipped, tokens)
+	return e.done("%s, %s added, %d there already; %s added", count(projects, "project", "projects"), count(commits, "commit", "commits"), skipped, count(tokens, "token", "tokens"))
+}
+
+// count says how many there are of what.
+func count(n int64, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprint(n, " ", many)
 }

@@ -37,7 +37,7 @@ func (e *env) exportMarkdown(hub *client.Client, key memory.ProjectKey, at memor
 		return err
 	}
 	defer func() { err = out.end(err) }()
-	count := 0
+	written := int64(0)
 	// By revision, so that commits made meanwhile do not mix in.
 	for len(paths) > 0 {
 		batch, err := hub.BatchGet(e.ctx, key, paths, at)
@@ -51,14 +51,14 @@ func (e *env) exportMarkdown(hub *client.Client, key memory.ProjectKey, at memor
 			if err := out.write(m); err != nil {
 				return fmt.Errorf("export: %s: %w", m.Path, bare(err))
 			}
-			count++
+			written++
 		}
 		if len(batch.Remaining) >= len(paths) {
 			return errors.New("export: the hub gives no more memories; try again")
 		}
 		paths = batch.Remaining
 	}
-	return e.done("export: wrote %d memories of %s at revision %d to %s", count, key, at, dir)
+	return e.done("export: wrote %s of %s at revision %d to %s", count(written, "memory", "memories"), key, at, dir)
 }
 
 // leftOut says which memories of a newer hub this program cannot write; "" if it can all.

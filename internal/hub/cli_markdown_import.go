@@ -201,14 +201,14 @@ func isPath(of, path string) bool {
 // tell sums up in one line.
 func (m *markdownImport) tell(others int) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "import: %d memories committed to %s", m.out.files, m.key)
+	fmt.Fprintf(&b, "import: %s committed to %s", count(int64(m.out.files), "memory", "memories"), m.key)
 	switch {
 	case m.out.last > m.out.first:
 		fmt.Fprintf(&b, " as revisions %d to %d", m.out.first, m.out.last)
 	case m.out.last > 0:
 		fmt.Fprintf(&b, " as revision %d", m.out.last)
 	}
-	return m.e.done("%s; %d were there already, %d files refused, %d left out as hidden or no Markdown", b.String(), m.out.same, len(m.refused), others)
+	return m.e.done("%s; %d there already, %s refused, %d left out as hidden or no Markdown", b.String(), m.out.same, count(int64(len(m.refused)), "file", "files"), others)
 }
 
 // readAtMost reads n bytes, or fewer if there are no more.

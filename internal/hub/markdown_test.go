@@ -92,7 +92,7 @@ func TestMarkdownRoundTrip(t *testing.T) {
 	}
 	// What was exported is there already.
 	out, code = memsvc(t, h, token, "import", "--markdown", to)
-	if code != 0 || !strings.Contains(out, fmt.Sprintf("import: 0 memories committed to teams/acme/projects/app; %d were there already", len(want))) {
+	if code != 0 || !strings.Contains(out, fmt.Sprintf("import: 0 memories committed to teams/acme/projects/app; %d there already", len(want))) {
 		t.Errorf("again: exit %d, %s", code, out)
 	}
 }

@@ -73,7 +73,7 @@ func TestMoveToADatabase(t *testing.T) {
 	}
 	digest := regexp.MustCompile(`SHA-256 ([0-9a-f]{64})$`)
 	var digests []string
-	for _, want := range []string{"1 projects, 32 commits added, 0 were there already; 2 tokens added", "1 projects, 0 commits added, 32 were there already"} {
+	for _, want := range []string{"1 project, 32 commits added, 0 there already; 2 tokens added", "1 project, 0 commits added, 32 there already"} {
 		stdout, stderr, code := program(t, "import", "--direct", "--database-url", url, file)
 		if code != 0 || !strings.Contains(stdout, want) {
 			t.Fatalf("import: code %d, %q, %s, want %q", code, stdout, stderr, want)
