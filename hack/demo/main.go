@@ -74,6 +74,8 @@ func (d *demo) walk() error {
 		{"Both edit the same line: a conflict, and no text is lost", d.conflict},
 		{"A secret stays on the machine, and status says where it is", d.secret},
 		{"Personal memories never leave", d.personal},
+		{"What a person says in a conversation is remembered, and shared", d.remember},
+		{"A dream tidies what says the same, and is shared as one commit", d.dream},
 		{"How long it takes", d.times},
 	}
 	for i, s := range scenes {
