@@ -258,12 +258,12 @@ func TestRules(t *testing.T) {
 		"relative dates": {
 			before: map[string]string{
 				"a.md":      "---\nname: A\ndescription: freeze since yesterday\ntype: project\nmetadata: \n  modified: 2026-03-03T10:00:00Z\n---\nSince yesterday merges wait; in two weeks they go on. 昨天开始，上周三决定。`yesterday` stays.\n",
-				"team/t.md": "Decided last Tuesday.\n", "MEMORY.md": line("A", "a.md"), "team/MEMORY.md": line("t", "t.md")},
+				"team/t.md": "Decided last Tuesday.\n", "MEMORY.md": "- [A](a.md) — freeze since yesterday\n* [T](team/t.md): in my words, last Tuesday (project)\n", "team/MEMORY.md": line("t", "t.md")},
 			order: []string{"a.md", "team/t.md"}, // team/t.md is of 2026-03-10, a Tuesday
 			after: map[string]string{
 				"a.md":      "---\nname: A\ndescription: freeze since 2026-03-02\ntype: project\nmetadata: \n  modified: 2026-03-03T10:00:00Z\n---\nSince 2026-03-02 merges wait; on 2026-03-17 they go on. 2026-03-02开始，2026-02-25决定。`yesterday` stays.\n",
-				"team/t.md": "Decided 2026-03-03.\n", "MEMORY.md": line("A", "a.md"), "team/MEMORY.md": line("t", "t.md")},
-			said: []string{"edit a.md", "edit team/t.md"},
+				"team/t.md": "Decided 2026-03-03.\n", "MEMORY.md": "- [A](a.md) — freeze since 2026-03-02\n* [T](team/t.md): in my words, 2026-03-03 (project)\n", "team/MEMORY.md": line("t", "t.md")},
+			said: []string{"edit a.md", "edit team/t.md", "edit MEMORY.md"},
 		},
 		"unreadable heads are left alone": {
 			before: map[string]string{"a.md": "---\nname: [x\n---\nyesterday\n", "b.md": "---\nname: [x\n---\nyesterday\n", "MEMORY.md": line("a", "a.md") + line("b", "b.md")},

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -204,5 +205,30 @@ func TestUploadsWait(t *testing.T) {
 	}
 	if held || times != 2 {
 		t.Errorf("held %d times, and still: %v", times, held)
+	}
+}
+
+// TestAClientThatTakesTheLockHasIt: a client that knows nothing but the file may take it
+// while we are at work. Then nothing is changed, and its lock is left alone.
+func TestAClientThatTakesTheLockHasIt(t *testing.T) {
+	w := newWorld(t)
+	w.write("a.md", mem("A", "project", "Seen yesterday.\n"), 1)
+	client := strconv.Itoa(os.Getppid())
+	w.d.Hold = func(context.Context) (func(), error) {
+		w.setLock(client, now)
+		return func() {}, nil
+	}
+	if _, err := w.d.Run(t.Context(), dream.Options{Force: true}); err == nil {
+		t.Error("no error")
+	}
+	if body, at := w.lock(); body != client || !at.Equal(now) || !strings.Contains(w.read("a.md"), "yesterday") {
+		t.Errorf("the lock is %q of %s, the memory %q", body, at, w.read("a.md"))
+	}
+	w.d.Hold = nil
+	if r := w.run(dream.Options{Force: true}); r.Skipped != dream.GateLock {
+		t.Errorf("beside a client: %q", r.Skipped)
+	}
+	if _, err := w.d.Undo(t.Context()); !errors.Is(err, dream.ErrNoDream) {
+		t.Errorf("undo: %v", err)
 	}
 }

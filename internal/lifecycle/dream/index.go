@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/memsvc/memsvc/internal/lifecycle/dates"
 	"github.com/memsvc/memsvc/internal/lifecycle/memdir"
 	"github.com/memsvc/memsvc/internal/lifecycle/memories"
 	"github.com/memsvc/memsvc/internal/memory"
@@ -33,6 +34,7 @@ func (t *tree) tidyIndexes() {
 				f.because("added the lines that were missing")
 			}
 		}
+		t.freshenLines(scope, f, &x)
 		t.shortenLines(scope, f, &x, func(raw []byte) bool { return utf8.RuneCount(raw) > memory.MaxIndexLineChars }, fitsChars)
 		t.fitCaps(scope, f, &x)
 		if text := x.Render(); !bytes.Equal(text, f.text) {
@@ -91,6 +93,44 @@ func (t *tree) there(scope memory.Scope, key string) bool {
 		return !it.gone
 	}
 	return t.onDisk(scope, key)
+}
+
+// freshenLines lets lines follow what became of their memories: those that repeat the name
+// and the description repeat the new ones, and relative dates become absolute there, too.
+func (t *tree) freshenLines(scope memory.Scope, f *indexFile, x *memory.Index) {
+	for i, l := range x.Lines {
+		if l.Entry == nil {
+			continue
+		}
+		it := t.find(refOf(scope, l.Entry.Key()))
+		if it == nil || it.frozen {
+			continue
+		}
+		raw := bytes.TrimRight(l.Raw, "\r\n")
+		end := l.Raw[len(raw):]
+		was, _, _ := memory.ParseFrontmatter(it.first)
+		before, after := memory.EntryFor(it.Path, was), memory.EntryFor(it.Path, it.Front)
+		hook := l.Entry.Hook
+		if at := it.Age(); !it.fresh && !at.IsZero() {
+			hook = dates.Absolute(hook, at.In(t.now.Location()))
+		}
+		switch {
+		case it.first != nil && before != after && l.Entry.Title == before.Title && l.Entry.Hook == before.Hook:
+			e := *l.Entry
+			e.Title, e.Hook = after.Title, after.Hook
+			raw = []byte(strings.TrimSuffix(memory.FormatIndexEntry(e), "\n"))
+		case hook != l.Entry.Hook && bytes.Count(raw, []byte(l.Entry.Hook)) == 1:
+			raw = bytes.Replace(raw, []byte(l.Entry.Hook), []byte(hook), 1)
+		default:
+			continue
+		}
+		fresh := memory.ParseIndex(raw).Entries()
+		if len(fresh) != 1 || fresh[0].Key() != l.Entry.Key() {
+			continue // it would not be this line any more
+		}
+		x.Lines[i] = memory.IndexLine{Raw: slices.Concat(raw, end), Entry: &fresh[0]}
+		f.because("lines say what their memories say now")
+	}
 }
 
 // shortenLines makes lines that are too long fit, each by cutting its hook. What the
