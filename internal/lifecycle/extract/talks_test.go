@@ -100,18 +100,21 @@ func labelledTalks(t *testing.T) []labelledTalk {
 	return out
 }
 
-// The sets. Of the last two the failures are counted, and shown nowhere.
+// The sets. Failures of those that are held out are counted, and shown nowhere.
 const (
 	forSetting = "for setting" // looked at while the rules were made
 	fromLife   = "from life"   // in forms met in public; written when the rules stood, looked at after a first measure
 	heldOut    = "held out"    // of the same hand and hour as those for setting
-	lastLook   = "last look"   // in other forms met in public, written before the rules were set on those from life
+	furtherOn  = "further on"  // in other forms met in public, written before the rules were set on those from life; looked at after a first measure
+	lastLook   = "last look"   // written before the rules were set on those further on
 )
 
 func setOf(number int) string {
 	switch {
-	case number > 84:
+	case number > 104:
 		return lastLook
+	case number > 84:
+		return furtherOn
 	case number > 60:
 		return fromLife
 	case number%2 == 0:
