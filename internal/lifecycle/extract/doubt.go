@@ -48,6 +48,11 @@ var feature = regexp.MustCompile(`^(?:密码|账号|帐号|用户名?|登录(?:�
 
 func isFeature(what string) bool { return feature.MatchString(simplified(what)) }
 
+// pointing says only that something else holds from now on.
+var pointing = regexp.MustCompile(`^(?:以后|今后)(?:就|都|也)*(?:这样|这么|照这样|照此|如此)[^，,]{0,4}$|(?i)^(?:from now on|always|going forward),? (?:like|do) (?:this|that)[.!]*$`)
+
+func isPointing(what string) bool { return pointing.MatchString(simplified(what)) }
+
 // Words after always and never with which they order nothing.
 var (
 	noOrder = regexp.MustCompile(`(?i)^(?:always|never)\s+(?:mind|been|heard|said|thought|knew|seen|had|got|did|was|were|is|are|am|has|have|again|ever|a|an|the|in|at|to|i|you|he|she|it|they|we|thanks|thank|happy|good|nice|there|here|so|too|more|less|better|worse|fun|same|saw|went|came|took|made|found|felt|told|gave|quite|really|going|ready|true|been|once|know|seem|happen|happens)\b`)
@@ -56,8 +61,13 @@ var (
 	orders = regexp.MustCompile(`(?i)^(?:\w*(?:ss|us|eed|bed)|bring|ping|ring|string|spring|sting|cling|swing|alias|canvas|bias|\w{1,2}s|shed|wed|bed|ted|always|two|spaces|tabs|rows|types|tests|units)$`)
 )
 
+var alwaysNever = regexp.MustCompile(`(?i)\b(?:always|never)\b`)
+
 // isCommand reports whether what begins with always or never orders something.
 func isCommand(what string) bool {
+	if i := alwaysNever.FindStringIndex(what); i != nil {
+		what = what[i[0]:]
+	}
 	if noOrder.MatchString(what) {
 		return false
 	}
@@ -72,20 +82,56 @@ var place = regexp.MustCompile(`(?i)https?://|\b(?:linear|jira|notion|confluence
 func isPlace(what string) bool { return place.MatchString(what) }
 
 var (
-	back = regexp.MustCompile(`(?i)^(?:forget (?:that|this|about that|what i (?:just )?said)|(?:scratch|strike|ignore|disregard) (?:that|this|what i (?:just )?said)|never ?mind that|i take (?:that|it) back|take that back|` +
+	backEnglish = regexp.MustCompile(`(?i)^(?:forget (?:that|this|about that|what i (?:just )?said)|(?:scratch|strike|ignore|disregard) (?:that|this|what i (?:just )?said)|never ?mind that|i take (?:that|it) back|take that back|` +
 		`(?:don'?t|do not|no need to|you needn'?t) (?:remember|save|keep|note|store|write down|memori[sz]e) (?:that|this|it)|i misspoke|that was wrong|i was wrong about that)\s*(?:[,.;:!—–-]|$)`)
 	backHan = regexp.MustCompile(`^\s*(?:[^，,。]{0,6}[，,]\s*)?(?:当我没说|我收回|收回刚才|刚才(?:说的|那[句条])?(?:不算|作废|说错|错了)|忘(?:了|掉)(?:它|这个|这条|刚才)|(?:这个|这条|刚才那[句条]|那条)?(?:不用|别|不要|不必)记(?:住|了|下来)?(?:这个|这条|它)?(?:了)?[，,。！!]*$|说错了|我说错)`)
 )
 
-// takesBack reports whether a sentence takes back what was said before it.
-func takesBack(s string) bool {
+// takenBack reports whether a sentence takes back what was said before it, and returns
+// what it says beyond that. reach is how many messages back it may mean: the one before,
+// or, where it speaks of what was said, a few.
+func takenBack(s string) (rest string, back bool, reach int) {
+	end := -1
 	for _, from := range afterLeadIn(s) {
-		if back.MatchString(s[from:]) {
-			return true
+		if m := backEnglish.FindStringIndex(s[from:]); m != nil {
+			end = from + m[1]
+			break
 		}
 	}
-	return backHan.MatchString(simplified(s))
+	if m := backHan.FindStringIndex(simplified(s)); m != nil && end < 0 {
+		end = m[1]
+	}
+	if end < 0 {
+		return s, false, 0
+	}
+	reach = 1
+	if ofSaid.MatchString(simplified(s[:end])) {
+		reach = maxReach
+	}
+	return strings.TrimFunc(s[end:], isPunctOrSpace), true, reach
 }
+
+// maxReach is how many messages back "what I said" may have been said.
+const maxReach = 3
+
+var ofSaid = regexp.MustCompile(`(?i)\bsaid\b|刚才|我说|没说|收回`)
+
+// politely is how an order for the future is asked as a question.
+var politely = regexp.MustCompile(`(?is)^\s*(?:and |so |but |ok,? )?(?:can|could|would|will) you (?:please )?((?:from now on|in (?:the )?future|going forward|next time)\b.+?)[?\s]*$|^\s*(?:can|could|would|will) you please ((?:always|never)\b.+?)[?\s]*$`)
+
+// asOrder turns a question that orders into the order.
+func asOrder(s string) string {
+	if m := politely.FindStringSubmatch(s); m != nil {
+		return m[1] + m[2]
+	}
+	return s
+}
+
+// order are words by which what is to be remembered is a rule for working, not a fact.
+var order = regexp.MustCompile(`(?i)\b(?:always|never)\b|一律|不要|禁止|每[^，,。]{1,10}都|都要|都必须`)
+
+// isRule reports whether what is to be remembered says how to work.
+func isRule(what string) bool { return order.MatchString(simplified(what)) }
 
 // slip is where somebody corrects themselves within a sentence.
 var slip = regexp.MustCompile(`(?i)[\s,，…—–-](?:no,? wait|wait,? no|scratch that|i mean|sorry,? i meant?|correction)\b[\s,，:：…—–-]*|(?:等等|等一下|不对)?[，,…\s]*(?:我?说错了|口误|更正(?:一下)?|应该是说)[，,：:。…\s]*`)

@@ -130,6 +130,11 @@ func TestExplicitStatements(t *testing.T) {
 		"请记住我是第一周用 React":                                                         {memory.TypeUser, "我是第一周用 React"},
 		"永远不要直接推到主分支":                                                             {memory.TypeFeedback, "永远不要直接推到主分支"},
 		"改一下这里。记住以后不要用 mock。":                                                     {memory.TypeFeedback, "以后不要用 mock"},
+		"/remember the audit log is kept for a year":                              {memory.TypeProject, "kept for a year"},
+		"can you from now on show me a plan first?":                               {memory.TypeFeedback, "show me a plan first"},
+		"scratch that, always use yarn here":                                      {memory.TypeFeedback, "always use yarn here"},
+		"刚才说的不算，以后都用单引号":                                                          {memory.TypeFeedback, "以后都用单引号"},
+		"回答尽量简短，以后都这样":                                                            {memory.TypeFeedback, "回答尽量简短"},
 	} {
 		got := extract.Explicit([]extract.Said{{Person: true, Text: text, Time: time.Date(2026, 3, 10, 10, 0, 0, 0, time.UTC)}})
 		if len(got) != 1 || got[0].Type != w.typ || !strings.Contains(got[0].Body, w.part) {
@@ -139,6 +144,7 @@ func TestExplicitStatements(t *testing.T) {
 	for _, text := range []string{
 		"do you remember where the tests are?", "I always wondered about this", "Remember?", "always", "it never works for me when I try",
 		"fix the bug, it is always there", "for now always use the mock, just this once", "你记住了吗？", "记住", "以后呢", "```\nalways use tabs\n```",
+		"if you forget the flag, never mind, it is set", "[10:02] mira: always tag the build first", "以后都这样", "rule: never-use-eval\nmessage: Never use eval. Always use JSON.parse.",
 		"Never mind.", "The docs say remember to flush", "这次以后不要提交", "const x = 'never use this'", "please add a test",
 	} {
 		if got := extract.Explicit([]extract.Said{{Person: true, Text: text}}); len(got) != 0 {
@@ -206,6 +212,15 @@ func TestTakenBack(t *testing.T) {
 	if list, _, err := f.store.List(t.Context()); err != nil || len(list) != 1 || !bytes.Equal(list[0].Content, mine) {
 		t.Errorf("left: %v, %v", list, err)
 	}
+	f.talk.person("Always use bun for scripts here.")
+	f.run()
+	f.talk.person("run the build")
+	f.run()
+	f.talk.person("forget what I said, always use yarn")
+	if r := f.run(); len(r.Removed) != 1 || len(r.Added) != 1 {
+		t.Errorf("two messages later: %+v", r)
+	}
+	f.talk.person("run it again")
 	f.talk.person("forget that file, look at the other one")
 	f.talk.person("scratch that")
 	if r := f.run(); len(r.Removed) != 0 {

@@ -164,7 +164,7 @@ func (p *plumbing) count(s *stage, asked []draft) {
 
 // TestQualityOfTheModelsWay lets a scripted model, which asks for exactly what is wanted,
 // and one that asks for much else, hear all labelled talks: with tools and with a list,
-// three times each. It measures no model; it measures what lies between a model and the
+// several times each. It measures no model; it measures what lies between a model and the
 // store.
 func TestQualityOfTheModelsWay(t *testing.T) {
 	guard := newRealGuard()
@@ -193,12 +193,14 @@ func TestQualityOfTheModelsWay(t *testing.T) {
 					s.Model, s.JSON = p, asList
 					all := len(k.items)
 					first := s.hear(all, "a", "s1")
-					s.hear(all, "a", "s1") // nothing new
 					if spoken := first.Skipped == ""; spoken && p.calls == 0 {
 						t.Errorf("%s: the model was not asked", k.name)
 					}
 					s.hear(all, "b", "s1") // compacted: everything counts again
-					s.hear(all, "c", "s2") // taken up under another name
+					if !bad {
+						s.hear(all, "b", "s1") // nothing new
+						s.hear(all, "c", "s2") // taken up under another name
+					}
 					sum.count(s, asked)
 				}
 				t.Logf("%-18s %s", name, sum)

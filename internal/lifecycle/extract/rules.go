@@ -38,7 +38,7 @@ type trigger struct {
 // closer look.
 func hints() []string {
 	return []string{"remember", "mind", "forget", "note", "memor", "always", "never", "ever", "now on", "here", "today on", "future", "forward", "next time", "later", "again", "anymore", "any more", "anytime", "any time", "every", "each time",
-		"stop", "rule", "convention", "polic", "order", "requirement", "save", "store", "log", "record", "write", "jot", "when", "before", "after", "don't", "do not", "only", "if ", "keep", "goes for", "holds for", "applies", "in general"}
+		"stop", "rule", "convention", "polic", "order", "requirement", "save", "store", "log", "record", "write", "jot", "when", "before", "after", "don't", "do not", "only", "if ", "keep", "goes for", "holds for", "applies", "in general", "by default"}
 }
 
 // mayTrigger says which triggers are worth trying on a sentence.
@@ -53,6 +53,12 @@ func mayTrigger(sentence string) (english, han bool) {
 	return english, strings.IndexFunc(sentence, func(r rune) bool { return unicode.Is(unicode.Han, r) }) >= 0
 }
 
+// ordering returns the trigger as one whose always or never must order something.
+func (t trigger) ordering() trigger {
+	t.command = true
+	return t
+}
+
 // What may stand before a trigger without changing what it means: a few words of
 // politeness or emphasis, and a rule's title. Anything else, such as who said it, makes
 // the sentence somebody else's.
@@ -61,13 +67,13 @@ const (
 		`important|seriously|(?:(?:one|two|another|a|last|small|general|new|my) (?:\w+ )?(?:thing|things|request|rule|preference|point|remark|wish|habit)(?: for (?:the future|later|next time))?|for the future|for next time)\s*:|` +
 		`once more|one more thing|change of plans?|correction|reminder|heads up|note|rule|our rule|team rule|house rule|convention|policy|i told you|as i said|like i said|in general|generally|` +
 		`(?:for|in|on) (?:this|the) (?:whole )?(?:repo|repository|project|codebase|team|service)|here)(?:\b|\s)[\s,.:;!—–-]*`
-	leadInHan = `(?:[^，,：:。]{1,8}[，,：:]\s*){0,2}(?:请|麻烦|帮我|你|大家)*`
+	leadInHan = `(?:[^，,：:。说写讲问“”"「」]{1,16}[，,：:]\s*|(?:说过|我说|跟你说)[^，,：:。]{0,4}[，,：:]\s*){0,2}(?:另外|请|麻烦|帮我|你|大家|要|得|需要|一定)*`
 
 	askEnglish = `(?:remember|keep in mind|bear in mind|don'?t forget|do not forget|never forget|take note|note)`
 	sinkWords  = `(?:remember(?: for (?:later|the future|next time))?|keep in mind|bear in mind|don'?t forget|do not forget|never forget|for future reference|for the record|make a (?:mental )?note|take a note|note to self|note for (?:later|the future)|` +
 		`(?:for (?:later|next time|the future)|(?:save|store|note|log|record) (?:this|that)|(?:write|jot|note) (?:this|that) down)|` +
 		`(?:save|add|put|write|commit)(?: (?:this|it|that|the following))? (?:to|in|into|down in) (?:your |the |long-term )?memory|memori[sz]e)`
-	askHan = `(?:记住|记一下|记下来?|记录一下|牢记|谨记|别忘了?|不要忘记?|记得|备忘)`
+	askHan = `(?:(?:记|存|写|加|放|保存)(?:入|进|到)?(?:你的)?记忆(?:里|库|中)?|记住|记一下|记下来?|记录一下|牢记|谨记|别忘了?|不要忘记?|记得|备忘)`
 )
 
 // triggers are tried in order on each sentence; the first that fits decides. They take
@@ -78,31 +84,30 @@ func newTriggers() []trigger {
 	t := func(typ memory.Type, pattern string) trigger {
 		return trigger{pattern: regexp.MustCompile(`(?is)^` + pattern), typ: typ}
 	}
-	command := func(pattern string) trigger {
-		c := t(memory.TypeFeedback, pattern)
-		c.command = true
-		return c
-	}
+	command := func(pattern string) trigger { return t(memory.TypeFeedback, pattern).ordering() }
 	han := func(typ memory.Type, pattern string) trigger {
 		return trigger{pattern: regexp.MustCompile(`(?is)^\s*(?:[-*•]\s*)?` + leadInHan + pattern), typ: typ, han: true}
 	}
 	const that = `(?:\s+(?:this|it))?(?:\s+that\b|\s*一下|\s+to)?\s*[:：,，–—-]*\s*`
-	const colon = `(?:\s+(?:this|it))?(?:\s+that\b\s*[:：]?|\s*(?:一下)?\s*[:：,，–—-]+)\s*`
+	const colon = `(?:\s+(?:this|it))?(?:\s+(?:for|about|with|in|on|as|one|two|three|these|the|a)\b[^:：]{0,40}[:：]|\s+that\b\s*[:：]?|\s*(?:一下)?\s*[:：,，–—-]+)\s*`
 	return []trigger{
 		t(memory.TypeFeedback, askEnglish+that+`((?:(?:we|you) )?(?:always|never|must|don'?t|do not|stop|avoid|use|prefer)\b.+)$`),
-		t(memory.TypeFeedback, askEnglish+` to (\w+ .*\b(?:before|after|whenever|every time|each time|when you|every)\b.+)$`),
+		t(memory.TypeFeedback, askEnglish+` to (\w+ .*\b(?:(?:before|after) (?:you|every|each|any|an?|\w+ing)|whenever|every time|each time|when you|every)\b.+)$`),
 		t(memory.TypeUser, `(?:`+sinkWords+`|note)`+that+`((?:i|i'm|i'd|i've|my)\b.+)$`),
 		t(memory.TypeProject, `(?:i (?:want|need|would like|'d like) you to )?`+sinkWords+colon+`(.+)$`),
 		t(memory.TypeFeedback, `((?:from now on|from here on|from today on|in future|in the future|going forward|moving forward|next time|for future (?:work|changes|sessions))\b,?\s*.+)$`),
 		t(memory.TypeFeedback, `(?:[^,;:]{3,120}[,;]\s+)(?:and |so |but |also |please )*((?:from now on|going forward)\b,?\s+.+)$`),
-		t(memory.TypeFeedback, `((?:use|run|write|put|keep|prefer|name|call|add|avoid|skip|do|don't|make|stick|ask|check|start|commit|answer|reply|test|format|log|return|only|no|just|let's|leave|treat|build|deploy)\b.+\b(?:from now on|going forward))[.!]*$`),
+		t(memory.TypeFeedback, `((?:use|run|write|put|keep|prefer|name|call|add|avoid|skip|do|don't|make|stick|ask|check|start|commit|answer|reply|test|format|log|return|only|no|just|let's|leave|treat|build|deploy)\b.+\b(?:from now on|going forward)\b.*)$`),
 		command(`((?:always|never)\s+.+)$`),
 		command(`(?:i (?:want|need|expect|would like|'d like) you to|you (?:should|must|need to|have to|are to|can|may)|make sure (?:to|you|that you)|be sure to|try to|let's|we should|we must|we want to)\s+((?:always|never)\s+.+)$`),
-		t(memory.TypeFeedback, `((?:when|whenever|every time|each time|any ?time|before|after|if)\b[^,，]{3,120},\s*(?:please\s+)?(?:always|never)\s+.+)$`),
+		t(memory.TypeFeedback, `((?:when|whenever|every time|each time|any ?time|before|after|if)\b[^,，]{3,120},\s*(?:please\s+)?(?:always|never)\s+.+)$`).ordering(),
+		t(memory.TypeFeedback, `(by default,?\s+(?:you|we|please|use|run|do|write|put|make|keep|ask|show)\b.+)$`),
 		t(memory.TypeFeedback, `((?:whenever|every time|each time|any ?time)\s+(?:you|we)\b[^,，]{3,120},\s*\w+\s+.+)$`),
 		t(memory.TypeFeedback, `(we\s+(?:always|never|only|don'?t|do not)\s+.+\b(?:here|around here|in this (?:repo|repository|project|codebase|team|service)|on this team))[.!]*$`),
 		t(memory.TypeFeedback, `(.{12,}\b(?:must|should|needs? to|has to|have to|gets?|goes|go|is|are)\b.+,\s*always)[.!]*$`),
 		t(memory.TypeFeedback, `((?:don'?t|do not)\s+ever\s+.+)$`),
+		t(memory.TypeFeedback, `((?:don'?t|do not)\s+\w+.*(?:,\s*ever|\bunless (?:i|you|we|it'?s|they)?\s*(?:'re |are |am |have |was |were )?(?:asked?|told?|tell|say|confirm\w*|approv\w*)\b.*))[.!]*$`),
+		t(memory.TypeFeedback, `(no\s+\w+.{3,80}?\bever\b.*)$`),
 		t(memory.TypeFeedback, `((?:don'?t|do not)\s+\w+\s+.*\w+ (?:ever again|again|any ?more))[.!]*$`),
 		t(memory.TypeFeedback, `(.{8,}?)[,;:–—-]+\s*(?:(?:that'?s|this is|as) (?:a|the|our) (?:general |standing |global |hard )?(?:rule|convention|requirement|policy)|(?:that|this) (?:goes|holds|applies) (?:for everything|everywhere|always|for (?:all of )?(?:the|this) (?:repo|project|team|codebase)|in general))[.!]*$`),
 		t(memory.TypeProject, `(.{12,}?),\s*(?:please\s+)?(?:remember|note|keep|save) (?:that|this|it)(?: in mind| down)?[.!]*$`),
@@ -111,8 +116,9 @@ func newTriggers() []trigger {
 
 		han(memory.TypeFeedback, askHan+`[，,：:\s]*((?:以后|今后|永远|总是|始终|每次|一律|务必|必须|不要|别|禁止|不能|千万|(?:always|never|don'?t|avoid|use)\b).+)$`),
 		han(memory.TypeUser, askHan+`[，,：:\s]*(我(?:是|叫|在|喜欢|习惯|更|的|不|们?组|负责|刚|对|只|总|一般|平时|比较|每次|从来).+)$`),
-		han(memory.TypeProject, askHan+`[，,：:\s]*(.+)$`),
-		han(memory.TypeFeedback, `((?:以后|今后|从现在起|从现在开始|从今以后|从今天起|下次|往后)[，,：:\s]*.*(?:都|要|别|一律|必须|务必|先|用|不能|禁止|改成|多|少).+)$`),
+		han(memory.TypeProject, askHan+`(?:一点|一件事|这一点)?[，,：:\s]*(.+)$`),
+		han(memory.TypeFeedback, `(.{4,}?)[，,；]\s*以后(?:就|都|也)*(?:这样|这么|照这样|照此|如此)[^，,]{0,4}[。！!]*$`),
+		han(memory.TypeFeedback, `((?:以后|今后|从今以后|从(?:现在|今天|明天|本周|这周|下周|下个月|今年)(?:开始|起)|下次|往后)[，,：:\s]*.*(?:都|要|别|一律|必须|务必|先|用|不能|禁止|改成|多|少).+)$`),
 		han(memory.TypeFeedback, `((?:永远|绝对|千万|再也)(?:不要|别|不能|不许|不可以).+)$`),
 		han(memory.TypeFeedback, `((?:一律|务必|始终|总是|每次都)(?:要|用|先|使用|写|加|跑|在|把|将|不).+)$`),
 		han(memory.TypeFeedback, `([^，,。：:]{1,16}(?:一律|务必)[^了].+)$`),
@@ -143,33 +149,32 @@ func Explicit(said []Said) []Candidate {
 }
 
 // heard returns what is to be remembered, and what was to be until the person took it
-// back with their next breath: in the same message, or in the one that followed.
+// back: in the same message, in the one that followed, or soon after in so many words.
 func heard(said []Said) (kept, withdrawn []Candidate) {
-	last := 0 // kept[last:] are of the message before, then of this one too
+	var begins []int // of each message, how many were kept before it
 	for _, s := range said {
 		if !s.Person {
 			continue
 		}
-		began := len(kept)
+		begins = append(begins, len(kept))
 		for _, sentence := range sentences(s.Text) {
-			if takesBack(sentence) {
-				from := began
-				if from == len(kept) {
-					from = last
+			rest, back, reach := takenBack(sentence)
+			if back {
+				from := len(kept)
+				for i := len(begins) - 1; i >= 0 && i >= len(begins)-1-reach && from == len(kept); i-- {
+					from = min(from, begins[i])
 				}
 				withdrawn = append(withdrawn, kept[from:]...)
 				kept = kept[:from]
-				began = min(began, from)
-				continue
+				sentence = rest
 			}
-			if len(kept) == maxCandidates {
+			if sentence == "" || len(kept) == maxCandidates {
 				continue // what is taken back still counts
 			}
 			if c, ok := explicit(sentence, s.Time); ok {
 				kept = append(kept, c)
 			}
 		}
-		last = began
 	}
 	return kept, withdrawn
 }
@@ -177,15 +182,21 @@ func heard(said []Said) (kept, withdrawn []Candidate) {
 // explicit makes a memory of a sentence that is meant to be one.
 func explicit(sentence string, at time.Time) (Candidate, bool) {
 	sentence, revises := afterSlip(sentence)
-	sentence = withoutTag(sentence)
+	sentence = withoutTag(asOrder(sentence))
 	if isQuestion(sentence) || isAside(sentence) {
 		return Candidate{}, false
 	}
 	what, typ, ok := triggered(sentence)
-	if !ok || !says(what) || utf8.RuneCountInString(what) > maxStatement || aboutNow(what) || isFeature(what) {
+	if !ok && what == "" {
+		what, typ, ok = furtherOn(sentence)
+	}
+	if !ok || !says(what) || utf8.RuneCountInString(what) > maxStatement || aboutNow(what) || isFeature(what) || isPointing(what) {
 		return Candidate{}, false
 	}
-	if typ == memory.TypeProject && isPlace(what) {
+	switch {
+	case typ == memory.TypeProject && isRule(what):
+		typ = memory.TypeFeedback
+	case typ == memory.TypeProject && isPlace(what):
 		typ = memory.TypeReference
 	}
 	what = dates.Absolute(what, at)
@@ -198,6 +209,12 @@ func explicit(sentence string, at time.Time) (Candidate, bool) {
 
 // triggered returns what the first trigger that fits takes of a sentence.
 func triggered(sentence string) (what string, typ memory.Type, ok bool) {
+	if m := command.FindStringSubmatch(sentence); m != nil {
+		if what, typ, ok := triggered(m[1]); ok {
+			return what, typ, true
+		}
+		return m[1], memory.TypeProject, true
+	}
 	folded := simplified(sentence) // of the same length, so that places agree
 	english, han := mayTrigger(folded)
 	begins := []int{0}
@@ -217,15 +234,48 @@ func triggered(sentence string) (what string, typ memory.Type, ok bool) {
 			if m == nil {
 				continue
 			}
-			what = strings.TrimSpace(sentence[from+m[2] : from+m[3]])
+			begin := from + m[2]
+			if r.han && utf8.RuneCountInString(sentence[:begin]) > maxHanLeadIn {
+				begin = 0 // so much before it belongs to what is said
+			}
+			what = strings.TrimSpace(sentence[begin : from+m[3]])
 			return what, r.typ, !r.command || isCommand(what)
 		}
 	}
 	return "", "", false
 }
 
+// clause is where a further clause begins, in which a person may come to the point.
+var clause = regexp.MustCompile(`(?i)[,;—–]\s*(?:and |but |also |so |then |please )*(remember|keep in mind|don'?t forget|always|never|from now on|going forward|make sure you)\b`)
+
+// byTheWay are words before a clause that make it somebody else's, or no order.
+var byTheWay = regexp.MustCompile(`(?i)\b(?:say|says|said|saying|wrote|writes|told|tells|claims?|thinks?|asked|asks|that|which|who|what|why|how|if|when|where|whether|suppose|maybe|perhaps|imagine|because|since|should|would|could|i|it|they|he|she|users?|people|everyone|named|called|test|comment|message|says?|to)\s*[,;:—–]?\s*$|["“”'` + "`" + `]`)
+
+// furtherOn returns what a later clause of a sentence says is to be remembered.
+func furtherOn(sentence string) (what string, typ memory.Type, ok bool) {
+	for _, m := range clause.FindAllStringSubmatchIndex(sentence, -1) {
+		before := sentence[:m[2]]
+		if strings.Contains(before, ": ") || byTheWay.MatchString(before) || speech.MatchString(before) {
+			continue
+		}
+		if what, typ, ok := triggered(sentence[m[2]:]); ok {
+			return what, typ, true
+		}
+	}
+	return "", "", false
+}
+
+// speech tells that somebody is quoted, or that something is only supposed.
+var speech = regexp.MustCompile(`(?i)\b(?:says?|said|wrote|writes|told|tells|claims?|thinks?|suppose|maybe|perhaps|imagine|if|whether|what|why|how|named|called|saying)\b`)
+
+// command is the one by which some clients take memories.
+var command = regexp.MustCompile(`(?is)^\s*/(?:remember|memori[sz]e)\s+(\S.*)$`)
+
 // maxLeadIn is how many words of politeness and emphasis may stand before a trigger.
 const maxLeadIn = 5
+
+// maxHanLeadIn is how many characters before a Chinese trigger say nothing of their own.
+const maxHanLeadIn = 10
 
 var (
 	leadInWord = regexp.MustCompile(`(?is)^` + leadIn)

@@ -12,6 +12,8 @@ var (
 	bullet = regexp.MustCompile(`^\s*(?:[-*•]|\d{1,2}[.)、．]|[（(]?[一二三四五六七八九十]{1,2}[）)、])\s*`)
 	// mailHead begins a mail that was pasted.
 	mailHead = regexp.MustCompile(`(?i)^\s*(?:from|sent|subject|date|to|cc|发件人|收件人|主题|日期)\s*[:：]\s*\S`)
+	// setting is a line of a configuration; one alone may be a person's.
+	setting = regexp.MustCompile(`^\s*[\w.-]{2,30}\s*[:=]\s*\S`)
 	// introduces is a line after which comes a text that is not the person's own.
 	introduces = regexp.MustCompile(`(?i)(?:\b(?:this|these|following|below|here'?s|here is|text|docs?|document|e?mail|message|logs?|output|error|stack ?trace|spec|rfc|page|article|snippet|says?|said|wrote|summari[sz]e|translate|explain)\b|这段|这封|这样|下面|如下|日志|报错|原文|翻译|总结|文档|邮件|输出).*[:：]\s*$`)
 )
@@ -71,7 +73,8 @@ func ownLines(text string) []string {
 	if rest, ok := strings.CutPrefix(text, "# "); ok && !strings.Contains(rest, "\n") {
 		text = rest // by a hash some clients take memories
 	}
-	for line := range strings.Lines(text) {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
 		line = strings.TrimRight(line, "\r\n")
 		trimmed := strings.TrimSpace(line)
 		switch {
@@ -81,6 +84,7 @@ func ownLines(text string) []string {
 		case (strings.HasPrefix(line, "    ") || strings.HasPrefix(line, "\t")) && !bullet.MatchString(line):
 		case mailHead.MatchString(line):
 			return out
+		case setting.MatchString(line) && (i > 0 && setting.MatchString(lines[i-1]) || i+1 < len(lines) && setting.MatchString(lines[i+1])):
 		default:
 			out = append(out, line)
 			if introduces.MatchString(line) {
@@ -105,8 +109,8 @@ func cut(line string) []string {
 			continue
 		}
 		end := i + utf8.RuneLen(r)
-		ends := strings.ContainsRune("。！？；", r)
-		if strings.ContainsRune(".!?;", r) {
+		ends := strings.ContainsRune("。！？", r)
+		if strings.ContainsRune(".!?", r) {
 			next, _ := utf8.DecodeRuneInString(line[end:])
 			// v1.2 and foo.go go on.
 			ends = end == len(line) || next == ' ' && (r != '.' || !abbreviations.MatchString(line[start:end]))

@@ -37,10 +37,10 @@ func (e *Extractor) byRules(ctx context.Context, c Conversation, turns Turns, dr
 
 // mayTakeBack reports whether a message might take something back; it is cheap.
 func mayTakeBack(text string) bool {
-	return slices.ContainsFunc(sentences(text), takesBack)
+	return slices.ContainsFunc(sentences(text), func(s string) bool { _, back, _ := takenBack(s); return back })
 }
 
-// withdrawn returns what the turns take back, also of the message before them, which an
+// withdrawn returns what the turns take back, also of the messages before them, which an
 // earlier run has read.
 func (e *Extractor) withdrawn(ctx context.Context, c Conversation, turns Turns) ([]Candidate, error) {
 	all, err := ReadTurns(ctx, c.Transcript, "", e.Store.Dir(memory.ScopePrivate), e.Store.Dir(memory.ScopeTeam))
@@ -48,9 +48,9 @@ func (e *Extractor) withdrawn(ctx context.Context, c Conversation, turns Turns) 
 		return nil, err
 	}
 	from := slices.IndexFunc(all.Said, func(s Said) bool { return s.UUID == turns.Said[0].UUID })
-	for from > 0 {
+	for messages := 0; from > 0 && messages < maxReach; {
 		if from--; all.Said[from].Person {
-			break
+			messages++
 		}
 	}
 	_, withdrawn := heard(all.Said[max(from, 0):])

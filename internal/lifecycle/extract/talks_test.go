@@ -106,13 +106,16 @@ const (
 	fromLife   = "from life"   // in forms met in public; written when the rules stood, looked at after a first measure
 	heldOut    = "held out"    // of the same hand and hour as those for setting
 	furtherOn  = "further on"  // in other forms met in public, written before the rules were set on those from life; looked at after a first measure
-	lastLook   = "last look"   // written before the rules were set on those further on
+	fartherOn  = "farther on"  // written before the rules were set on those further on; looked at after a first measure
+	lastLook   = "last look"   // written when the rules stood; measured once, and nothing was changed after
 )
 
 func setOf(number int) string {
 	switch {
-	case number > 104:
+	case number > 124:
 		return lastLook
+	case number > 104:
+		return fartherOn
 	case number > 84:
 		return furtherOn
 	case number > 60:
