@@ -293,3 +293,39 @@ func TestRedactionLeavesTheDreams(t *testing.T) {
 func base64Of(s string) string {
 	return base64.StdEncoding.EncodeToString([]byte(s))[:16]
 }
+
+// TestTwoMachinesDreamApart: two machines that tidy the same team memories while neither
+// hears of the other choose alike, whatever times their disks keep, so that what one lets
+// go in favour of another is not let go by the other's choice.
+func TestTwoMachinesDreamApart(t *testing.T) {
+	h := hubtest.Start(t, hubtest.Options{})
+	ds := desks(t, h, 2)
+	a, b := ds[0], ds[1]
+	hist := historyOf(t, h)
+	const body = "Integration tests of the ledger run against a real database, never against a fake."
+	names := []string{"project_testing.md", "project_testing_2.md"}
+	for _, name := range names {
+		a.write(name, note("testing", body))
+	}
+	agrees(t, hist, 2, a, b)
+	// As after two authors whose clocks differ by more than lies between their saves.
+	for i, d := range ds {
+		for j, name := range names {
+			at := time.Now().Add(-time.Hour).Add(time.Duration((i^j)*5) * time.Millisecond)
+			must(t, os.Chtimes(d.path(name), at, at))
+		}
+	}
+	h.Stop()
+	for _, d := range ds {
+		if got := d.run("", "dream", "--force"); strings.Count(got, "deleted team/") != 1 {
+			t.Fatalf("the dream says %s", got)
+		}
+	}
+	h.StartAgain()
+	hubtest.Eventually(t, patience, "both machines and the hub agree on one of the two", func() bool {
+		hub := hist.files()
+		_, one := hub[names[0]]
+		_, other := hub[names[1]]
+		return one != other && cmp.Equal(hub, a.files()) && cmp.Equal(hub, b.files())
+	})
+}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 
 	"golang.org/x/text/unicode/norm"
@@ -32,6 +33,18 @@ func (t *tree) duplicates(ctx context.Context) error {
 // byAge returns the memories of a scope that may be changed, the pinned before the
 // others, the newest first; among equals the shorter name, since copies have longer ones.
 func (t *tree) byAge(scope memory.Scope) []*item {
+	return t.sorted(scope, func(it *item) time.Time { return it.Age() })
+}
+
+// alike is byAge for choices that every machine of a team must make alike, though it may
+// not know of the others' as yet: files have not quite the same times everywhere, so only
+// what a memory says of itself counts. Else two machines could each let go what the other
+// one keeps.
+func (t *tree) alike(scope memory.Scope) []*item {
+	return t.sorted(scope, func(it *item) time.Time { return it.Front.Modified })
+}
+
+func (t *tree) sorted(scope memory.Scope, age func(*item) time.Time) []*item {
 	out := slices.DeleteFunc(t.scope(scope), func(it *item) bool { return it.frozen })
 	slices.SortStableFunc(out, func(a, b *item) int {
 		pinned := func(it *item) int {
@@ -40,7 +53,7 @@ func (t *tree) byAge(scope memory.Scope) []*item {
 			}
 			return 1
 		}
-		return cmp.Or(cmp.Compare(pinned(a), pinned(b)), b.Age().Compare(a.Age()), cmp.Compare(len(a.Path), len(b.Path)), cmp.Compare(a.Path, b.Path))
+		return cmp.Or(cmp.Compare(pinned(a), pinned(b)), age(b).Compare(age(a)), cmp.Compare(len(a.Path), len(b.Path)), cmp.Compare(a.Path, b.Path))
 	})
 	return out
 }
@@ -119,7 +132,11 @@ func firstGist(body string) string {
 // exact makes one of memories whose bodies are the same.
 func (t *tree) exact(scope memory.Scope) {
 	first := map[string]*item{}
-	for _, it := range t.byAge(scope) {
+	list := t.byAge(scope)
+	if scope == memory.ScopeTeam {
+		list = t.alike(scope)
+	}
+	for _, it := range list {
 		body := plainBody(it.Body())
 		if body == "" {
 			continue
