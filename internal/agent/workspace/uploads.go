@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"syscall"
 	"time"
 
 	"github.com/memsvc/memsvc/internal/filelock"
@@ -149,7 +148,7 @@ func openUploads(dir string, write bool) (*os.File, error) {
 		return nil, fmt.Errorf("%s in %s is not a regular file; remove it", UploadsName, dir)
 	}
 	f, err := root.OpenFile(UploadsName, os.O_RDWR|os.O_CREATE|openFlags, 0o644)
-	if !write && (errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)) {
+	if err != nil && !write { // the disk is full, or not ours to write
 		f, err = root.OpenFile(UploadsName, os.O_RDONLY|openFlags, 0)
 	}
 	if err != nil {

@@ -101,3 +101,24 @@ func TestUploadsFileThatIsNone(t *testing.T) {
 		t.Errorf("a directory that is not there: %v", err)
 	}
 }
+
+// TestUploadsOfADirectoryThatCannotBeWritten: where the file cannot be made nobody holds
+// anything, and files are sent as before.
+func TestUploadsOfADirectoryThatCannotBeWritten(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Chmod(dir, 0o700) })
+	if os.Getuid() == 0 {
+		t.Skip("root may write everywhere; killtest has a disk that is full and one that is read-only")
+	}
+	leave, _, _, err := workspace.EnterUploads(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leave()
+	if _, _, err := workspace.HoldUploads(t.Context(), dir, workspace.Holder{StateDir: "/s"}); err == nil {
+		t.Error("held what cannot be written")
+	}
+}
