@@ -139,7 +139,7 @@ func (s Status) exit() int {
 		case l.InStep:
 		case l.Phase == PhaseOffline, l.Phase == PhaseFailing, l.Phase == PhaseStopped:
 			code = ExitTrouble
-		case l.Halt != nil, len(l.Refusals) > 0, len(l.Conflicts) > 0, len(l.Unreadable) > 0, l.Phase == Phase(syncer.PhaseNoRoot):
+		case l.Halt != nil, l.stuck(), len(l.Refusals) > 0, len(l.Conflicts) > 0, len(l.Unreadable) > 0, l.Phase == Phase(syncer.PhaseNoRoot):
 			if code == ExitOK {
 				code = ExitPerson
 			}

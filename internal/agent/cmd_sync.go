@@ -395,7 +395,10 @@ func (o *opened) cycles(ctx context.Context) error {
 	created, failures := false, 0
 	for n := 0; n < maxCycles; n++ {
 		res, err := o.s.Cycle(ctx)
-		if err == nil && o.gate.waiting() != nil {
+		if w := o.gate.waiting(); err == nil && w != nil {
+			if w.Stuck {
+				return nil // status says so
+			}
 			n-- // what waits for a dream is waited for until time is up
 		}
 		switch {

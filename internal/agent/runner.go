@@ -340,7 +340,7 @@ func (r *runner) quiet(cycles uint64) bool {
 	if s.InStep || s.Phase == PhaseStopped || s.Phase == Phase(syncer.PhaseHalted) || s.Phase == Phase(syncer.PhaseNoRoot) {
 		return true
 	}
-	return s.caughtUp && (len(s.Refusals) > 0 || len(s.Conflicts) > 0 || len(s.Unreadable) > 0 && cycles >= patientCycles)
+	return s.stuck() || s.caughtUp && (len(s.Refusals) > 0 || len(s.Conflicts) > 0 || len(s.Unreadable) > 0 && cycles >= patientCycles)
 }
 
 // backoff doubles from lo to hi with the number of failures, with jitter.

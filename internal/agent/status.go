@@ -77,7 +77,7 @@ type LinkStatus struct {
 	RootDetail string `json:"root_detail,omitempty"`
 
 	Watching WatchingEntry `json:"watching"`
-	// UploadsWait says since when nothing is sent because a dream is under way.
+	// UploadsWait says since when nothing is sent because of a dream.
 	UploadsWait *UploadsWait `json:"uploads_wait,omitempty"`
 
 	LastSuccess *time.Time `json:"last_success,omitempty"`
@@ -220,8 +220,11 @@ func (s LinkStatus) outward() Phase {
 
 // settled reports whether nothing waits for a person.
 func (s LinkStatus) settled() bool {
-	return len(s.Refusals) == 0 && len(s.Conflicts) == 0 && s.Halt == nil && s.Pending == 0 && len(s.Unreadable) == 0
+	return !s.stuck() && len(s.Refusals) == 0 && len(s.Conflicts) == 0 && s.Halt == nil && s.Pending == 0 && len(s.Unreadable) == 0
 }
+
+// stuck reports whether uploads wait for a person.
+func (s LinkStatus) stuck() bool { return s.UploadsWait != nil && s.UploadsWait.Stuck }
 
 // gone reports whether the hub does not know the project any more.
 func (s LinkStatus) gone() bool {
@@ -242,6 +245,8 @@ func todo(s LinkStatus) string {
 		return "ask what happened; if the project should be there run 'memsync-agent resume --create', which offers it the files that are here, else 'memsync-agent unlink'; nothing is deleted here"
 	case s.Phase == PhaseStopped && s.LastError != nil:
 		return "put right what the error says; the agent notices a new token by itself, and tries again every 5 minutes"
+	case s.stuck():
+		return "do what is said of the uploads; until then everything stays here"
 	case len(s.Conflicts) > 0:
 		return "see 'memsync-agent conflicts list', then 'conflicts resolve ID --ours, --theirs or --merged FILE'"
 	case len(s.Unreadable) > 0:

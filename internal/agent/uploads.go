@@ -26,6 +26,7 @@ type uploadGate struct {
 	mu    sync.Mutex // guards what follows
 	since time.Time  // since when files may not be sent; zero = they may
 	why   string
+	stuck bool // nobody works on it: a person has to
 	told  bool // the log said so
 }
 
@@ -45,37 +46,40 @@ func (g *uploadGate) Enter(ctx context.Context) (leave func(), ok bool) {
 		}
 	}
 	if err == nil {
-		g.wait(time.Time{}, "")
+		g.wait(time.Time{}, "", false)
 		return leave, true
 	}
 	since := g.now()
 	if holder != nil && !holder.Since.IsZero() && holder.Since.Before(since) {
 		since = holder.Since
 	}
-	why := oneLine(err)
+	why, stuck := oneLine(err), true
 	if errors.Is(err, workspace.ErrHeldBack) || errors.Is(err, dream.ErrBusy) {
+		stuck = false
 		why = "a dream tidies the memories; what it does goes up as one commit"
 		if holder != nil && holder.PID > 0 {
 			why = fmt.Sprintf("a dream (process %d) tidies the memories; what it does goes up as one commit", holder.PID)
 		}
 	}
-	g.wait(since, why)
+	g.wait(since, why, stuck)
 	return nil, false
 }
 
-func (g *uploadGate) wait(since time.Time, why string) {
+func (g *uploadGate) wait(since time.Time, why string, stuck bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.since.IsZero() || since.IsZero() {
 		g.since = since
 	}
-	g.why = why
+	g.why, g.stuck = why, stuck
 }
 
 // UploadsWait says since when a link sends nothing, and why.
 type UploadsWait struct {
 	Since time.Time `json:"since"`
 	Why   string    `json:"why"`
+	// Stuck says that it does not end by itself: a person has to do what Why says.
+	Stuck bool `json:"stuck"`
 }
 
 // waiting returns nil while files may be sent.
@@ -85,7 +89,7 @@ func (g *uploadGate) waiting() *UploadsWait {
 	if g.since.IsZero() {
 		return nil
 	}
-	return &UploadsWait{Since: g.since.UTC(), Why: g.why}
+	return &UploadsWait{Since: g.since.UTC(), Why: g.why, Stuck: g.stuck}
 }
 
 // tell logs once that uploads wait for long, and once that they go on.

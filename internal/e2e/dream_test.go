@@ -38,7 +38,11 @@ func agrees(t *testing.T, hist history, files int, ds ...*desk) memory.Revision 
 // statusOf asks the daemon of a desk.
 func (d *desk) statusOf() (s struct {
 	Links []struct {
-		UploadsWait *struct{ Why string } `json:"uploads_wait"`
+		Phase       string
+		UploadsWait *struct {
+			Why   string
+			Stuck bool
+		} `json:"uploads_wait"`
 	}
 	Dreams []struct {
 		Error            string
@@ -185,11 +189,11 @@ func TestDaemonDreams(t *testing.T) {
 	})
 }
 
-// TestKilledDream kills whoever dreams in the middle of a change set, a command beside a
-// daemon or the daemon itself. Nothing of the half is sent; who comes next ends it, and it
-// goes up as one commit.
+// TestKilledDream kills whoever dreams in the middle of a change set: a command beside a
+// daemon, one with another state directory, or the daemon itself. Nothing of the half is
+// sent; who comes next ends it, if it can, and it goes up as one commit.
 func TestKilledDream(t *testing.T) {
-	for _, who := range []string{"command", "daemon"} {
+	for _, who := range []string{"command", "command of another state", "daemon"} {
 		t.Run(who, func(t *testing.T) {
 			const many = 300
 			h := hubtest.Start(t, hubtest.Options{})
@@ -203,8 +207,12 @@ func TestKilledDream(t *testing.T) {
 			}
 			before := agrees(t, hist, many, a)
 			var dreaming *exec.Cmd
-			if who == "command" {
-				dreaming = programCommand("memsync-agent", "dream", "--force", "--state-dir", a.state)
+			state := a.state
+			if who == "command of another state" {
+				state = filepath.Join(t.TempDir(), "other")
+			}
+			if who != "daemon" {
+				dreaming = programCommand("memsync-agent", "dream", "--force", "--state-dir", state)
 				dreaming.Dir = a.repo
 				dreaming.Env = append(dreaming.Env, "HOME="+a.home, "CLAUDE_COWORK_MEMORY_PATH_OVERRIDE="+a.memory)
 				dreaming.Stdout, dreaming.Stderr = a.log, a.log
@@ -224,13 +232,32 @@ func TestKilledDream(t *testing.T) {
 			hubtest.Eventually(t, patience, "the change set is being applied", func() bool { return changed() > 0 })
 			must(t, dreaming.Process.Signal(syscall.SIGKILL))
 			_ = dreaming.Wait()
-			if journals, err := filepath.Glob(filepath.Join(a.state, "dream", "*", "journal.json")); who == "daemon" && (err != nil || len(journals) != 1) {
+			if journals, err := filepath.Glob(filepath.Join(state, "dream", "*", "journal.json")); who != "command" && (err != nil || len(journals) != 1) {
 				t.Fatalf("%d of %d files are changed, and %d journals are left: it was not killed in the middle; %v", changed(), many, len(journals), err)
 			}
-			if n := hist.head() - before; n > 0 && who == "daemon" {
-				t.Errorf("%d commits of a dream that was cut off", n)
-			}
-			if who == "daemon" {
+			switch who {
+			case "daemon":
+				a.daemon()
+			case "command of another state":
+				hubtest.Eventually(t, patience, "status says who can end it", func() bool {
+					l := a.statusOf().Links[0]
+					return l.UploadsWait != nil && l.UploadsWait.Stuck && strings.Contains(l.UploadsWait.Why, "--state-dir "+realPath(t, state))
+				})
+				// Without a daemon it is told at once, and waits for a person as well.
+				must(t, a.agent.Process.Signal(syscall.SIGTERM))
+				_ = a.agent.Wait()
+				sync := programCommand("memsync-agent", "sync", "--state-dir", a.state, "--hub", a.link.Hub, "--token-file", a.link.TokenFile,
+					"--team", a.link.Team, "--project", a.link.Project, "--dir", a.dir)
+				if out, _ := sync.CombinedOutput(); sync.ProcessState.ExitCode() != 3 || !strings.Contains(string(out), "uploads wait") {
+					t.Errorf("sync exits with %d: %s", sync.ProcessState.ExitCode(), out)
+				}
+				if n := hist.head() - before; n > 0 {
+					t.Errorf("%d commits of a dream that was cut off", n)
+				}
+				own := a.state
+				a.state = state
+				a.run("", "dream")
+				a.state = own
 				a.daemon()
 			}
 			hubtest.Eventually(t, patience, "all of it on the other machine", func() bool {
@@ -328,4 +355,11 @@ func TestTwoMachinesDreamApart(t *testing.T) {
 		_, other := hub[names[1]]
 		return one != other && cmp.Equal(hub, a.files()) && cmp.Equal(hub, b.files())
 	})
+}
+
+func realPath(t *testing.T, name string) string {
+	t.Helper()
+	real, err := filepath.EvalSymlinks(name)
+	must(t, err)
+	return real
 }
