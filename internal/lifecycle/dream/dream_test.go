@@ -191,6 +191,20 @@ func TestRules(t *testing.T) {
 				"MEMORY.md": line("Staging", "a.md")},
 			said: []string{"edit a.md", "edit MEMORY.md", "delete b.md into a.md"},
 		},
+		"pinned ones": {
+			before: map[string]string{
+				"a.md":      mem("Staging", "project", "URL: https://new.example.test\n"),
+				"b.md":      "---\nname: Staging\ntype: project\npinned: true\n---\nURL: https://old.example.test\nAsk Ada for access.\n",
+				"c.md":      mem("Review", "feedback", long),
+				"d.md":      "---\nname: Review\nmetadata:\n  type: feedback\n  pinned: true\n---\n" + long,
+				"MEMORY.md": line("Staging", "a.md") + line("Staging", "b.md") + line("Review", "c.md") + line("Review", "d.md")},
+			order: []string{"a.md", "b.md", "c.md", "d.md"},
+			after: map[string]string{
+				"a.md":      "---\nname: Staging\ndescription: about Staging\ntype: project\npinned: true\n---\n\nURL: https://new.example.test\n\nAsk Ada for access.\n",
+				"d.md":      "---\nname: Review\nmetadata:\n  type: feedback\n  pinned: true\n---\n" + long,
+				"MEMORY.md": line("Staging", "a.md") + line("Review", "d.md")},
+			said: []string{"edit a.md", "edit MEMORY.md", "delete b.md into a.md", "delete c.md into d.md"},
+		},
 		"near duplicates": {
 			before: map[string]string{
 				"a.md": mem("Package manager", "feedback", "Use pnpm for every package of the monorepo, never npm or yarn.\n\n- The lockfile is checked in.\n"),

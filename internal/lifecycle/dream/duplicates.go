@@ -30,8 +30,8 @@ func (t *tree) duplicates(ctx context.Context) error {
 	return nil
 }
 
-// byAge returns the memories of a scope that may be changed, the pinned before the
-// others, the newest first; among equals the shorter name, since copies have longer ones.
+// byAge returns the memories of a scope that may be changed, the newest first; among equals
+// the shorter name, since copies have longer ones.
 func (t *tree) byAge(scope memory.Scope) []*item {
 	return t.sorted(scope, func(it *item) time.Time { return it.Age() })
 }
@@ -47,16 +47,13 @@ func (t *tree) alike(scope memory.Scope) []*item {
 func (t *tree) sorted(scope memory.Scope, age func(*item) time.Time) []*item {
 	out := slices.DeleteFunc(t.scope(scope), func(it *item) bool { return it.frozen })
 	slices.SortStableFunc(out, func(a, b *item) int {
-		pinned := func(it *item) int {
-			if it.Front.Pinned {
-				return 0
-			}
-			return 1
-		}
-		return cmp.Or(cmp.Compare(pinned(a), pinned(b)), age(b).Compare(age(a)), cmp.Compare(len(a.Path), len(b.Path)), cmp.Compare(a.Path, b.Path))
+		return cmp.Or(age(b).Compare(age(a)), cmp.Compare(len(a.Path), len(b.Path)), cmp.Compare(a.Path, b.Path))
 	})
 	return out
 }
+
+// maxCandidates bounds how many memories that begin alike are compared with one.
+const maxCandidates = 64
 
 // kindOf is the type as far as it is known.
 func kindOf(it *item) string {
@@ -104,7 +101,9 @@ func (t *tree) restating() {
 		k := knownOf(string(it.Body()), it.Front.Description)
 		facts[it] = k
 		for g := range k.gists {
-			at[g] = append(at[g], it)
+			if len(at[g]) < maxCandidates {
+				at[g] = append(at[g], it)
+			}
 		}
 	}
 	for _, p := range t.byAge(memory.ScopePrivate) {
@@ -153,7 +152,13 @@ func (t *tree) exact(scope memory.Scope) {
 		if !sameSubject(keep, it) {
 			continue // it is about what its name says, and that differs
 		}
-		t.absorb(keep, it, reasonDuplicate)
+		// A field that cannot move, such as a nested pin, stays where it is.
+		if clash(it, keep) && !clash(keep, it) {
+			keep, it = it, keep
+		}
+		if t.absorb(keep, it, reasonDuplicate) {
+			first[key] = keep
+		}
 	}
 }
 
@@ -166,7 +171,9 @@ func (t *tree) contained() {
 		k := knownOf(string(it.Body()))
 		facts[it] = k
 		for g := range k.gists {
-			at[g] = append(at[g], it)
+			if len(at[g]) < maxCandidates {
+				at[g] = append(at[g], it)
+			}
 		}
 	}
 	for _, small := range list {

@@ -62,6 +62,9 @@ func (k *known) says(line string) bool {
 	if key, _ := keyOf(line); key != "" {
 		return false // another value is another fact
 	}
+	if len(k.statements) > maxStatements {
+		return false
+	}
 	return slices.ContainsFunc(k.statements, func(s string) bool {
 		l := compare(line, s)
 		return l == reworded || l == narrower

@@ -29,6 +29,9 @@ const (
 	alikeShare  = 0.6 // of the words of the longer sentence that both have, in order
 	maxCompared = 200 // words of a sentence; longer ones are unlike
 	minCompared = 4   // words; shorter ones are the same or not
+	// maxStatements is how many a text may have to be compared with another of as many;
+	// in longer ones the same is only what has the same words.
+	maxStatements = 300
 )
 
 // The words by which statements are told apart.
@@ -262,8 +265,11 @@ func turns(ws []string) bool {
 // something else than that: then nobody but a person or a model can tell which holds, or
 // whether both do. Lines "X: value" are not meant: there the newer value holds.
 func contradicts(body, other string) bool {
-	theirs := statements(other)
-	for _, s := range statements(body) {
+	theirs, ours := statements(other), statements(body)
+	if len(ours)*len(theirs) > maxStatements*maxStatements {
+		return false // nothing is lost by it: what differs is kept side by side
+	}
+	for _, s := range ours {
 		said := slices.ContainsFunc(theirs, func(o string) bool { l := compare(s, o); return l == reworded || l == narrower || l == wider })
 		if !said && slices.ContainsFunc(theirs, func(o string) bool { return compare(s, o) == contrary }) {
 			return true
