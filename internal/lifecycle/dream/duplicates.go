@@ -17,11 +17,15 @@ import (
 // duplicates makes one of memories that say the same. In the team's directory these are
 // exact duplicates alone.
 func (t *tree) duplicates(ctx context.Context) error {
-	t.restating()
+	if err := t.restating(ctx); err != nil {
+		return err
+	}
 	for _, scope := range []memory.Scope{memory.ScopePrivate, memory.ScopeTeam} {
 		t.exact(scope)
 	}
-	t.contained()
+	if err := t.contained(ctx); err != nil {
+		return err
+	}
 	t.sameName()
 	if err := t.similar(ctx); err != nil {
 		return err
@@ -90,10 +94,10 @@ func sameSubject(keep, it *item) bool {
 
 // restating deletes personal memories that say nothing but what one of the team's says.
 // Nothing of them moves there.
-func (t *tree) restating() {
+func (t *tree) restating(ctx context.Context) error {
 	team := t.scope(memory.ScopeTeam)
 	if len(team) == 0 {
-		return
+		return nil
 	}
 	at := map[string][]*item{}
 	facts := map[*item]*known{}
@@ -107,13 +111,17 @@ func (t *tree) restating() {
 		}
 	}
 	for _, p := range t.byAge(memory.ScopePrivate) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		body := string(p.Body())
-		for _, it := range at[firstGist(body)] {
+		for _, it := range at[p.begins()] {
 			if kindOf(p) == kindOf(it) && facts[it].coversAll(body) && sameSubject(it, p) && mentions(it, p) && len(extras(p, it)) == 0 && !clash(p, it) && t.drop(p, it, reasonRestates) {
 				break
 			}
 		}
 	}
+	return nil
 }
 
 // firstGist is the gist of a body's first fact, by which those that may say it are found.
@@ -163,7 +171,7 @@ func (t *tree) exact(scope memory.Scope) {
 }
 
 // contained deletes personal memories all of which another one says among other things.
-func (t *tree) contained() {
+func (t *tree) contained(ctx context.Context) error {
 	at := map[string][]*item{}
 	facts := map[*item]*known{}
 	list := t.byAge(memory.ScopePrivate)
@@ -177,8 +185,11 @@ func (t *tree) contained() {
 		}
 	}
 	for _, small := range list {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		body := string(small.Body())
-		g := firstGist(body)
+		g := small.begins()
 		if g == "" {
 			continue
 		}
@@ -191,6 +202,7 @@ func (t *tree) contained() {
 			}
 		}
 	}
+	return nil
 }
 
 // sameName merges personal memories of one directory that have the same name and type.

@@ -9,7 +9,7 @@ import (
 type known struct {
 	normals, gists, blocks map[string]bool
 	values                 map[string][]string // of the keys of lines "X: value"
-	statements             []string
+	statements             []statement
 }
 
 func knownOf(texts ...string) *known {
@@ -65,8 +65,9 @@ func (k *known) says(line string) bool {
 	if len(k.statements) > maxStatements {
 		return false
 	}
-	return slices.ContainsFunc(k.statements, func(s string) bool {
-		l := compare(line, s)
+	said := statementOf(line)
+	return slices.ContainsFunc(k.statements, func(s statement) bool {
+		l := said.compare(s)
 		return l == reworded || l == narrower
 	})
 }

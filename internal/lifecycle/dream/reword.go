@@ -124,9 +124,21 @@ func unspaced(r rune) bool {
 // gap is what stands between two words that both sentences have.
 type gap struct{ a, b []string }
 
+// statement is a sentence taken apart, once for all comparisons.
+type statement struct {
+	text  string
+	words []string
+}
+
+func statementOf(sentence string) statement { return statement{sentence, wordsOf(sentence)} }
+
 // compare says how two sentences relate.
 func compare(first, second string) likeness {
-	a, b := wordsOf(first), wordsOf(second)
+	return statementOf(first).compare(statementOf(second))
+}
+
+func (s statement) compare(other statement) likeness {
+	a, b := s.words, other.words
 	longer := max(len(a), len(b))
 	if longer > maxCompared || slices.Equal(a, b) {
 		if slices.Equal(a, b) {
@@ -158,9 +170,9 @@ func compare(first, second string) likeness {
 		return unlike
 	case !tail && alike, tail && alike && !carries(gaps[len(gaps)-1].a) && !carries(gaps[len(gaps)-1].b):
 		return reworded
-	case common >= minCompared-1 && adds(first, second):
+	case common >= minCompared-1 && adds(s.text, other.text):
 		return narrower
-	case common >= minCompared-1 && adds(second, first):
+	case common >= minCompared-1 && adds(other.text, s.text):
 		return wider
 	}
 	return unlike
@@ -270,8 +282,8 @@ func contradicts(body, other string) bool {
 		return false // nothing is lost by it: what differs is kept side by side
 	}
 	for _, s := range ours {
-		said := slices.ContainsFunc(theirs, func(o string) bool { l := compare(s, o); return l == reworded || l == narrower || l == wider })
-		if !said && slices.ContainsFunc(theirs, func(o string) bool { return compare(s, o) == contrary }) {
+		said := slices.ContainsFunc(theirs, func(o statement) bool { l := s.compare(o); return l == reworded || l == narrower || l == wider })
+		if !said && slices.ContainsFunc(theirs, func(o statement) bool { return s.compare(o) == contrary }) {
 			return true
 		}
 	}
@@ -281,17 +293,17 @@ func contradicts(body, other string) bool {
 // sameStatements reports whether two bodies hold the same statements in other words.
 func sameStatements(a, b string) bool {
 	first, second := statements(a), statements(b)
-	within := func(these, those []string) bool {
-		return !slices.ContainsFunc(these, func(s string) bool {
-			return !slices.ContainsFunc(those, func(o string) bool { l := compare(s, o); return l == reworded || l == narrower })
+	within := func(these, those []statement) bool {
+		return !slices.ContainsFunc(these, func(s statement) bool {
+			return !slices.ContainsFunc(those, func(o statement) bool { l := s.compare(o); return l == reworded || l == narrower })
 		})
 	}
 	return len(first) > 0 && len(second) > 0 && max(len(first), len(second)) <= maxSayings && (within(first, second) || within(second, first))
 }
 
 // statements returns the sentences of a body that are prose or items of lists.
-func statements(body string) []string {
-	var out []string
+func statements(body string) []statement {
+	var out []statement
 	for _, u := range unitsOf(strings.ReplaceAll(body, "\r\n", "\n")) {
 		if u.kind == blankUnit || u.kind == headUnit || isFence(strings.TrimSpace(u.raw)) {
 			continue
@@ -301,7 +313,9 @@ func statements(body string) []string {
 			if key, _ := keyOf(line); key != "" || saidOn.MatchString(normal(line)) {
 				continue
 			}
-			out = append(out, sentences(line)...)
+			for _, sentence := range sentences(line) {
+				out = append(out, statementOf(sentence))
+			}
 		}
 	}
 	return out

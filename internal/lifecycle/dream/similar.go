@@ -154,8 +154,7 @@ func near(a, b *item, inA, inB map[string]bool, closer *int) bool {
 	case share >= nearBody:
 	case share >= nearNamedBody && overlap(termsOf(a.Front.Name), termsOf(b.Front.Name)) >= nearName:
 	case share >= nearBegun:
-		first := firstGist(string(a.Body()))
-		if selfContained(first) && first == firstGist(string(b.Body())) {
+		if first := a.begins(); selfContained(first) && first == b.begins() {
 			break
 		}
 		*closer--
@@ -185,6 +184,15 @@ func own(a, b *item) bool {
 		}
 	}
 	return false
+}
+
+// begins returns firstGist of the body.
+func (it *item) begins() string {
+	if it.begin == nil {
+		g := firstGist(string(it.Body()))
+		it.begin = &g
+	}
+	return *it.begin
 }
 
 // terms returns those of the name, and those of the description and the body.

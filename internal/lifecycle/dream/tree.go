@@ -33,11 +33,12 @@ type item struct {
 	superseded []string
 
 	nameTerms, textTerms map[string]bool // see terms
+	begin                *string         // see begins
 }
 
 // parse gives an item another text.
 func (it *item) parse(content []byte) {
-	it.Content, it.nameTerms = content, nil
+	it.Content, it.nameTerms, it.begin = content, nil, nil
 	it.Front, _, it.Unreadable = memory.ParseFrontmatter(content)
 	if it.Unreadable != nil {
 		it.Front = memory.Frontmatter{}
