@@ -68,7 +68,10 @@ export const Memsvc = async ({ directory }) => {
     },
     "tool.execute.after": async (input, output) => {
       const { additionalContext } = await tool("PostToolUse", input, input.args ?? {})
-      if (additionalContext && typeof output?.output === "string") output.output += "\n\n" + additionalContext
+      if (!additionalContext) return
+      // A tool's own answer is a text; that of a tool server is a list.
+      if (typeof output?.output === "string") output.output += "\n\n" + additionalContext
+      else if (Array.isArray(output?.content)) output.content.push({ type: "text", text: additionalContext })
     },
   }
 }

@@ -4,11 +4,15 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -22,6 +26,8 @@ const (
 	description = "unit tests run against a real database"
 	fact        = "Never a mock: the CI database is called lighthouse."
 	prompt      = "please write unit tests for the parser"
+	// lateFact is in a memory that shares no word with the prompt: only a model chooses it.
+	lateFact = "The harbour pilot is called Quill."
 )
 
 // machine is a home with a project in it, memories, and this program.
@@ -29,6 +35,14 @@ type machine struct {
 	t                     *testing.T
 	home, work, team, exe string
 	env                   []string
+	chooser               *chooser
+}
+
+// chooser is the model of the daemon. It answers once the client's own model was asked,
+// and so always too late for the prompt.
+type chooser struct {
+	asked, answered chan struct{} // closed when the client's model was asked, and this one has answered
+	ask, answer     sync.Once
 }
 
 // find returns a file of a client below MEMSVC_CLIENTS, or skips the test.
@@ -77,12 +91,58 @@ func newMachine(t *testing.T) *machine {
 		t.Fatal(err)
 	}
 	text := "---\nname: Testing\ndescription: " + description + "\ntype: feedback\n---\n\n" + fact + "\n"
-	for name, text := range map[string]string{"feedback_testing.md": text, "MEMORY.md": "- [Testing](feedback_testing.md) — " + description + "\n"} {
+	late := "---\nname: Harbour\ndescription: who brings ships in\ntype: reference\n---\n\n" + lateFact + "\n"
+	for name, text := range map[string]string{
+		"feedback_testing.md": text, "reference_harbour.md": late,
+		"MEMORY.md": "- [Testing](feedback_testing.md) — " + description + "\n- [Harbour](reference_harbour.md) — ships\n",
+	} {
 		if err := os.WriteFile(filepath.Join(m.team, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
+	m.daemon()
 	return m
+}
+
+// daemon runs the agent with a model that chooses late. Its hub is away.
+func (m *machine) daemon() {
+	t := m.t
+	t.Helper()
+	m.chooser = &chooser{asked: make(chan struct{}), answered: make(chan struct{})}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		select {
+		case <-m.chooser.asked:
+		case <-r.Context().Done():
+			return
+		}
+		reply(w, map[string]any{"choices": []any{map[string]any{"finish_reason": "stop", "message": map[string]any{"role": "assistant", "content": `{"files":["team/reference_harbour.md"]}`}}}})
+		m.chooser.answer.Do(func() { close(m.chooser.answered) })
+	}))
+	t.Cleanup(s.Close)
+	m.configure("memsync.yaml", "model:\n  provider: openai\n  name: scripted\n  endpoint: "+s.URL+"/v1\n  timeout: 10m\n") // a client may have much to do before it asks
+	m.configure("token", "msv_none\n")
+	cmd := exec.Command(m.exe, "run", "--config", filepath.Join(m.home, "memsync.yaml"), "--hub", "127.0.0.1:1", "--token-file", filepath.Join(m.home, "token"), "--team", "acme", "--project", "pay", "--dir", m.team)
+	cmd.Env = m.env
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	for deadline := time.Now().Add(time.Minute); ; {
+		out, err := m.try(time.Minute, m.exe, "status", "--json")
+		var st struct {
+			Running bool `json:"running"`
+		}
+		if err == nil && json.Unmarshal([]byte(out), &st) == nil && st.Running {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the daemon does not run: %v\n%s", err, out)
+		}
+	}
 }
 
 // run runs a program in the project and returns what it prints; it must succeed.
@@ -130,8 +190,14 @@ func (l lesson) script(m *machine) func(ask) say {
 	return func(a ask) say {
 		switch a.Results {
 		case 0:
+			m.chooser.ask.Do(func() { close(m.chooser.asked) })
 			return l.write(filepath.Join(m.team, "reference_token.md"), "---\nname: Database\ndescription: where the data is\ntype: reference\n---\n\nThe database is at "+secret+"\n")
 		case 1:
+			select {
+			case <-m.chooser.answered:
+			case <-time.After(20 * time.Second):
+				m.t.Error("the daemon's model was not asked")
+			}
 			return say{Tool: l.list, Args: map[string]any{"scope": "team"}}
 		}
 		return say{Text: "That is all."}
@@ -161,7 +227,13 @@ func (m *machine) check(mo *model, l lesson, output string) {
 	if _, err := os.Stat(filepath.Join(m.team, "reference_token.md")); err == nil {
 		t.Error("the secret was written")
 	}
+	if strings.Contains(asks[0].Body, lateFact) || strings.Contains(asks[1].Body, lateFact) {
+		t.Error("what is chosen late came with the prompt")
+	}
 	last := asks[len(asks)-1].Body
+	if strings.Count(last, lateFact) != 1 {
+		t.Errorf("what was chosen late is in the request after the tool %d times; the client said:\n%s", strings.Count(last, lateFact), output)
+	}
 	if i := strings.LastIndex(last, `feedback_testing.md`); i < 0 || !strings.Contains(last, `\"memories\":`) && !strings.Contains(last, `"memories":`) {
 		t.Errorf("the tool's answer did not reach the model; the client said:\n%s", output)
 	}
