@@ -57,6 +57,8 @@ type cycle struct {
 	gap     bool                 // deletes wait for a save; what a person accepted of them stays so
 	going   map[memory.Path]bool // new files of the commit being built
 
+	met int // pushes that met another edit
+
 	quota []memory.Violation // why the hub takes no new files in this cycle
 
 	dropped  []memory.Path // from the baseline, before the cursor was saved

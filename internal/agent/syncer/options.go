@@ -54,6 +54,9 @@ const (
 	// maxPushAttempts bounds how often one commit is made smaller or merged anew
 	// before the rest is left to the next cycle.
 	maxPushAttempts = 64
+	// maxTogether is how often in a cycle what is not concerned by another edit waits for
+	// what is.
+	maxTogether = 3
 	// emptyGrace is how long a file that was just emptied is taken for one being
 	// written.
 	emptyGrace = 2 * time.Second

@@ -106,8 +106,9 @@ func (c *cycle) bisect(batch []unit, e *memory.Error) (rest, redo []unit, giveUp
 	return batch[:half], redo, nil
 }
 
-// mergeCurrent takes in what the hub holds where preconditions failed, settles these
-// paths anew without another trip, and returns the units that are not concerned.
+// mergeCurrent takes in what the hub holds where preconditions failed, and settles these
+// paths anew without another trip. The units that are not concerned are queued with them,
+// or, where others are faster time and again, returned to be sent at once.
 func (c *cycle) mergeCurrent(ctx context.Context, batch []unit, e *memory.Error) (rest []unit, err error) {
 	failed := map[memory.Path]bool{}
 	for _, m := range e.Current {
@@ -143,6 +144,15 @@ func (c *cycle) mergeCurrent(ctx context.Context, batch []unit, e *memory.Error)
 	}
 	if !concerned {
 		return nil, &stepError{step: "push", err: fmt.Errorf("the hub named no path of the commit: %w", e)}
+	}
+	if c.met++; c.met <= maxTogether {
+		// What was saved together goes up together: the rest waits for what was merged.
+		for _, u := range rest {
+			for _, o := range u {
+				c.outs = append(c.outs, out{Action: o.Action, merged: o.merged})
+			}
+		}
+		rest = nil
 	}
 	return rest, c.save(ctx)
 }

@@ -70,3 +70,32 @@ func TestHeldBackUploads(t *testing.T) {
 		t.Errorf("entered %d times at the push, %d after the cycle; want 1 and 0", inside, a.gate.inside)
 	}
 }
+
+// TestMergedWithTheRest: an edit that met another one on the hub is merged and goes up
+// with what was saved beside it, so that nobody sees one without the other.
+func TestMergedWithTheRest(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.machine("a"), w.machine("b")
+	a.save("project_keep.md", "1\n2\n3\n")
+	a.save("project_twin.md", "of the twin\n")
+	w.settle(a, b)
+	before := len(w.hub.Commits())
+	a.save("project_keep.md", "1\n2\n3\nof the twin\n")
+	a.Delete("project_twin.md")
+	late := true
+	a.remote.Hook = func(op string, after bool) error {
+		if op == "push" && !after && late { // b is faster by a hair
+			late = false
+			b.save("project_keep.md", "one\n2\n3\n")
+			b.sync()
+		}
+		return nil
+	}
+	w.settle(a, b)
+	want := files{"project_keep.md": "one\n2\n3\nof the twin\n"}
+	w.want(want)
+	b.want(want)
+	if n := len(w.hub.Commits()) - before; n != 2 {
+		t.Errorf("%d commits, want b's and one with all of a's", n)
+	}
+}
