@@ -11,11 +11,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/alecthomas/kong"
 	"github.com/mattn/go-isatty"
 
 	"github.com/memsvc/memsvc/internal/buildinfo"
 	"github.com/memsvc/memsvc/internal/config"
+	modelcommand "github.com/memsvc/memsvc/internal/lifecycle/model/command"
 	"github.com/memsvc/memsvc/internal/telemetry"
 )
 
@@ -59,7 +59,12 @@ func Main(ctx context.Context, app App) int {
 	defaultState, stateErr := DefaultStateDir(os.Getenv)
 	opts := options(app.Stdout, app.Stderr, defaultState)
 	opts.Sections = map[string]any{"links": &links, "model": &models}
+	var warnings []string
+	opts.Warn = func(line string) { warnings = append(warnings, line) }
 	kctx, err := config.Parse(&g, opts, app.Args)
+	if !isHook(app.Args) && (err != nil || config.CommandOf(kctx) != "run") {
+		app.warn(warnings) // run tells its log
+	}
 	if errors.Is(err, config.ErrShown) {
 		return ExitOK
 	}
@@ -69,7 +74,7 @@ func Main(ctx context.Context, app App) int {
 	if err == nil {
 		var abs string
 		if abs, err = filepath.Abs(expandHome(g.StateDir)); err == nil {
-			cmd := &command{App: app, ctx: ctx, state: stateDir(abs), configured: links, models: models, g: &g}
+			cmd := &command{App: app, ctx: ctx, state: stateDir(abs), configured: links, models: models, g: &g, warnings: warnings}
 			err = kctx.Run(cmd)
 		}
 	}
@@ -89,6 +94,8 @@ func options(stdout, stderr io.Writer, stateDir string) config.Options {
 		Stderr:      stderr,
 		Version:     "memsync-agent " + buildinfo.Read().String(),
 		Vars:        map[string]string{"state_dir": stateDir, "types": typeHelp()},
+		// What runs below a model leaves hooks alone; the other is of the project's own checks.
+		OtherVariables: []string{modelcommand.HooksOff, "MEMSYNC_E2E_LONG"},
 	}
 }
 
@@ -112,21 +119,19 @@ func (app App) report(err error) int {
 	return ExitTrouble
 }
 
+// warn prints what is odd and stops nothing, each in a line.
+func (app App) warn(lines []string) {
+	for _, line := range lines {
+		fmt.Fprintf(app.Stderr, "memsync-agent: warning: %s\n", visible(line))
+	}
+}
+
 // seeHelp says where it stands what the command line should be, if it was not understood.
 func seeHelp(err error) string {
-	var parse *kong.ParseError
-	if !errors.As(err, &parse) {
-		return ""
+	if help := config.HelpFor("memsync-agent", err); help != "" {
+		return "; see '" + help + "'"
 	}
-	name := "memsync-agent"
-	if parse.Context != nil {
-		for _, p := range parse.Context.Path {
-			if p.Command != nil {
-				name += " " + p.Command.Name
-			}
-		}
-	}
-	return "; see '" + name + " --help'"
+	return ""
 }
 
 // oneLine makes joined errors one line.
@@ -142,6 +147,7 @@ type command struct {
 	configured []Link        // of the settings file
 	models     ModelSettings // of the settings file
 	g          *grammar
+	warnings   []string // of the environment
 }
 
 func (c *command) logger() (*slog.Logger, error) {

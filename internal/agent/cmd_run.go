@@ -24,8 +24,8 @@ import (
 type runCmd struct {
 	linkFlags
 	Dream        bool   `help:"Tidy the memories of a project between sessions; see docs/lifecycle.md." default:"true" negatable:""`
-	OpsAddr      string `help:"Where to serve metrics, health and profiles; empty is nowhere. On loopback, unless --insecure-ops." placeholder:"HOST:PORT"`
-	OTLPEndpoint string `name:"otlp-endpoint" help:"Where to send traces by OTLP over gRPC, http:// or https://; else where OTEL_EXPORTER_OTLP_ENDPOINT says; by default nowhere." placeholder:"URL"`
+	OpsAddr      string `help:"Where to serve metrics, health and profiles; empty is nowhere. On loopback, unless --insecure-ops." empty:"" placeholder:"HOST:PORT"`
+	OTLPEndpoint string `name:"otlp-endpoint" help:"Where to send traces by OTLP over gRPC, http:// or https://; else where OTEL_EXPORTER_OTLP_ENDPOINT says; by default nowhere." empty:"" placeholder:"URL"`
 	InsecureOps  bool   `help:"Let the ops port, which has neither TLS nor credentials, listen beyond loopback, because something else protects it."`
 }
 
@@ -34,6 +34,9 @@ func (r *runCmd) Run(c *command) error {
 	log, err := c.logger()
 	if err != nil {
 		return err
+	}
+	for _, line := range c.warnings {
+		log.Warn(line)
 	}
 	if err := c.models.check(); err != nil {
 		return err

@@ -31,11 +31,18 @@ func CommandOf(ctx *kong.Context) string {
 // the program's name, and as much of the command as was understood. "" if err is no
 // mistake in the command line.
 func HelpFor(program string, err error) string {
+	var ctx *kong.Context
 	var parse *kong.ParseError
-	if !errors.As(err, &parse) {
+	var empty *emptied
+	switch {
+	case errors.As(err, &parse):
+		ctx = parse.Context
+	case errors.As(err, &empty):
+		ctx = empty.ctx
+	default:
 		return ""
 	}
-	return strings.TrimSpace(program+" "+CommandOf(parse.Context)) + " --help"
+	return strings.TrimSpace(program+" "+CommandOf(ctx)) + " --help"
 }
 
 // Of a flag that kong refuses it tells the first only, and in one of these forms.

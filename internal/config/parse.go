@@ -46,11 +46,18 @@ type Options struct {
 	Vars map[string]string
 	// Bind are values handed to the Run methods of the grammar.
 	Bind []any
+	// OtherVariables are names with the prefix that something else than a flag reads.
+	OtherVariables []string
+	// Warn, if set, is told of each variable with the prefix that is set and that nothing
+	// reads, in one line without its value: most likely a slip. Those that Kubernetes
+	// sets for a service of the program's name are none.
+	Warn func(line string)
 }
 
 // Parse fills grammar, a pointer to a struct in kong's notation, from args (without
 // the program's name), environment and file. Every mistake it can find is in the
-// one *UsageError it returns; ErrShown says that help was shown instead.
+// one *UsageError it returns; ErrShown says that help was shown instead. A flag that was
+// given an empty text, by whatever of the three, is a mistake without EmptyTag.
 func Parse(grammar any, opts Options, args []string) (ctx *kong.Context, err error) {
 	// Help ends the program in kong; a panic of our own type brings it back here.
 	type exit struct{ code int }
@@ -67,9 +74,22 @@ func Parse(grammar any, opts Options, args []string) (ctx *kong.Context, err err
 	if err != nil {
 		return nil, err
 	}
+	if opts.Warn != nil {
+		for _, line := range unread(k.Model, opts, os.Environ()) {
+			opts.Warn(line)
+		}
+	}
 	ctx, err = k.Parse(args)
 	if err != nil {
-		return nil, &UsageError{Err: mistakes(k, args, err)}
+		err = mistakes(k, args, err)
+		var parse *kong.ParseError
+		if errors.As(err, &parse) && parse.Context != nil {
+			err = errors.Join(empties(parse.Context), err)
+		}
+		return nil, &UsageError{Err: err}
+	}
+	if err := empties(ctx); err != nil {
+		return nil, &UsageError{Err: err}
 	}
 	return ctx, nil
 }

@@ -53,6 +53,8 @@ type env struct {
 	ctx     context.Context //nolint:containedctx // kong binds values, and this one is the program's
 	stdout  io.Writer
 	stderr  io.Writer
+
+	warnings []string // of the environment
 }
 
 // Main runs the program with args, without its name, and returns the exit code: 0
@@ -62,7 +64,13 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	e := &env{command: "memsvc", ctx: ctx, stdout: stdout, stderr: stderr}
 	opts := options(stdout, stderr)
 	opts.Bind = []any{e}
+	opts.Warn = func(line string) { e.warnings = append(e.warnings, line) }
 	kctx, err := config.Parse(&g, opts, args)
+	if err != nil || config.CommandOf(kctx) != "serve" { // serve tells its log
+		for _, line := range e.warnings {
+			e.tell("warning: " + line)
+		}
+	}
 	if err == nil {
 		e.command = strings.TrimSpace("memsvc " + config.CommandOf(kctx))
 		err = kctx.Run(e)
@@ -76,6 +84,8 @@ func options(stdout, stderr io.Writer) config.Options {
 		Program: "memsvc", Description: "The hub of shared memories for teams of coding agents.",
 		EnvPrefix: "MEMSVC", Stdout: stdout, Stderr: stderr,
 		Version: versionText(), Vars: map[string]string{"data_dir": defaultDataDir},
+		// Of docker-compose.yml and of the project's own checks.
+		OtherVariables: []string{"MEMSVC_VERSION", "MEMSVC_KILL_ROUNDS", "MEMSVC_PROMETHEUS", "MEMSVC_CLIENTS"},
 	}
 }
 
@@ -122,6 +132,9 @@ func (c *serveCmd) Run(e *env) error {
 	log, err := telemetry.NewLogger(e.stderr, telemetry.LogOptions{Format: c.LogFormat, Level: c.LogLevel})
 	if err != nil {
 		return &ConfigError{Err: err}
+	}
+	for _, line := range e.warnings {
+		log.Warn(line)
 	}
 	return Run(e.ctx, c.Config, Deps{Logger: log})
 }

@@ -16,7 +16,7 @@ type Config struct {
 	AllowHosts  []string `name:"allow-host" help:"Names by which REST and ops may be called, beside addresses and, on loopback, localhost; without any, a port beyond loopback may be called by every name." placeholder:"NAME"`
 	Insecure    bool     `help:"Listen beyond loopback without TLS, because something else protects the connection; lets the ops port, which never has TLS, listen there too."`
 
-	OTLPEndpoint string `name:"otlp-endpoint" help:"Where to send traces by OTLP over gRPC, http:// or https://; else where OTEL_EXPORTER_OTLP_ENDPOINT says; by default nowhere." placeholder:"URL"`
+	OTLPEndpoint string `name:"otlp-endpoint" help:"Where to send traces by OTLP over gRPC, http:// or https://; else where OTEL_EXPORTER_OTLP_ENDPOINT says; by default nowhere." empty:"" placeholder:"URL"`
 	IdentityFile string `help:"Whose JWTs (OIDC) and client certificates count, and for what, in YAML; taken in anew when it changes." placeholder:"FILE"`
 
 	LogFormat string `help:"text or json." default:"text" enum:"text,json"`

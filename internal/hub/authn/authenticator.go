@@ -128,12 +128,12 @@ func New(dir Directory, opts Options) *Authenticator {
 	}
 }
 
-// unauthenticated is the one answer to every credential that does not hold: unknown,
-// malformed, revoked and expired tokens are not told apart.
+// unauthenticated is the one answer to every token that does not hold, and to none:
+// unknown, malformed, revoked and expired ones are not told apart.
 func unauthenticated() error {
 	return &memory.Error{
 		Reason:  memory.ReasonUnauthenticated,
-		Message: "no valid credential; send \"authorization: Bearer msv_…\" with a token that is neither expired nor revoked",
+		Message: "no valid credential; send \"authorization: Bearer\" with a token of this hub (msv_…) that is neither expired nor revoked, or with a JWT if the hub is set up for its issuer",
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 // certIdentity returns who a verified client certificate stands for.
 func (b *rulebook) certIdentity(cert *x509.Certificate, now time.Time) (Identity, error) {
 	if now.After(cert.NotAfter) || now.Before(cert.NotBefore) {
-		return Identity{}, refuse("client certificate out of its time")
+		return Identity{}, refuseCert(whyCertificateTime)
 	}
 	said := certSays(cert)
 	name := ""
@@ -21,7 +21,7 @@ func (b *rulebook) certIdentity(cert *x509.Certificate, now time.Time) (Identity
 		}
 	}
 	if !fitSubject(name) {
-		return Identity{}, refuse("client certificate without a name that can stand for its holder")
+		return Identity{}, refuseCert(whyCertificateName)
 	}
 	sum := sha256.Sum256(cert.Raw)
 	return granted(Identity{

@@ -1,4 +1,3 @@
-// Package authn turns a credential into an identity: bearer tokens of the hub today.
-// Another kind of credential (the JWT of an OIDC issuer) is another Method in the
-// Authenticator's list.
+// Package authn turns a credential into an identity: the hub's own tokens, JWTs of OIDC
+// issuers, and client certificates.
 package authn

@@ -44,44 +44,24 @@ type issuer struct {
 	source *keySource
 }
 
-// refusal is an ErrUnauthenticated, with the reason for the hub's log beside it.
-type refusal struct {
-	error
-	why string
-}
-
-func (r *refusal) Unwrap() error { return r.error }
-
-func refuse(why string) error { return &refusal{unauthenticated(), why} }
-
-// Why returns what was wrong with a credential that was refused, in words of our own
-// for the log, or "". Callers are not told: it would help whoever tries.
-func Why(err error) string {
-	var r *refusal
-	if errors.As(err, &r) {
-		return r.why
-	}
-	return ""
-}
-
 // jwtBearer returns who a JWT stands for.
 func (b *rulebook) jwtBearer(ctx context.Context, text string, now time.Time) (Identity, error) {
 	if len(text) > maxJWTBytes {
-		return Identity{}, refuse("too large")
+		return Identity{}, refuse(whyTooLarge)
 	}
 	parsed, err := jose.ParseSignedCompact(text, algorithms())
 	if err != nil || len(parsed.Signatures) != 1 {
-		return Identity{}, refuse("not a JWT signed with an asymmetric algorithm")
+		return Identity{}, refuse(whyNotJWT)
 	}
 	var said struct {
 		Issuer string `json:"iss"`
 	}
 	if json.Unmarshal(parsed.UnsafePayloadWithoutVerification(), &said) != nil {
-		return Identity{}, refuse("claims that are not JSON")
+		return Identity{}, refuse(whyClaims)
 	}
 	i := b.issuers[said.Issuer]
 	if i == nil {
-		return Identity{}, refuse("unknown issuer")
+		return Identity{}, refuse(whyUnknownIssuer)
 	}
 	head := parsed.Signatures[0].Protected
 	keys, err := i.source.find(ctx, head.KeyID, head.Algorithm)
@@ -98,11 +78,11 @@ func (b *rulebook) jwtBearer(ctx context.Context, text string, now time.Time) (I
 	}
 	verified, err := oidc.NewVerifier(i.URL, set, config).Verify(ctx, text)
 	if err != nil {
-		return Identity{}, refuse("signature or form")
+		return Identity{}, refuse(whySignature)
 	}
 	var payload json.RawMessage
 	if err := verified.Claims(&payload); err != nil {
-		return Identity{}, refuse("claims that are not JSON")
+		return Identity{}, refuse(whyClaims)
 	}
 	return i.judge(payload, now)
 }
@@ -114,21 +94,21 @@ func (i *issuer) judge(payload []byte, now time.Time) (Identity, error) {
 		Party string `json:"azp"`
 	}
 	if err := json.Unmarshal(payload, &std); err != nil {
-		return Identity{}, refuse("claims of the wrong kind")
+		return Identity{}, refuse(whyClaims)
 	}
 	if std.Expiry == nil {
-		return Identity{}, refuse("no expiry")
+		return Identity{}, refuse(whyNoExpiry)
 	}
 	err := std.ValidateWithLeeway(jwt.Expected{Issuer: i.URL, AnyAudience: jwt.Audience(i.Audience), Time: now}, i.ClockSkew)
 	switch {
 	case errors.Is(err, jwt.ErrInvalidAudience):
-		return Identity{}, refuse("audience")
+		return Identity{}, refuse(whyAudience)
 	case errors.Is(err, jwt.ErrExpired):
-		return Identity{}, refuse("expired")
+		return Identity{}, refuse(whyExpired)
 	case errors.Is(err, jwt.ErrNotValidYet), errors.Is(err, jwt.ErrIssuedInTheFuture):
-		return Identity{}, refuse("not valid yet")
+		return Identity{}, refuse(whyNotYet)
 	case err != nil:
-		return Identity{}, refuse("claims")
+		return Identity{}, refuse(whyClaims)
 	}
 	begin := now
 	if std.IssuedAt != nil {
@@ -136,19 +116,19 @@ func (i *issuer) judge(payload []byte, now time.Time) (Identity, error) {
 	}
 	expire := std.Expiry.Time()
 	if expire.Sub(begin) > i.MaxLifetime+i.ClockSkew {
-		return Identity{}, refuse("valid for longer than max-lifetime")
+		return Identity{}, refuse(whyLifetime)
 	}
 	if !i.partyHolds(std.Party) {
-		return Identity{}, refuse("authorized party")
+		return Identity{}, refuse(whyParty)
 	}
 	if !fitSubject(std.Subject) {
-		return Identity{}, refuse("subject missing, too long or not printable")
+		return Identity{}, refuse(whySubject)
 	}
 	said := claims{}
 	dec := json.NewDecoder(bytes.NewReader(payload))
 	dec.UseNumber()
 	if err := dec.Decode(&said); err != nil {
-		return Identity{}, refuse("claims that are not JSON")
+		return Identity{}, refuse(whyClaims)
 	}
 	id := Identity{
 		Kind: OIDC, ID: "oidc:" + i.Name + ":" + std.Subject, Name: i.Name + ":" + std.Subject,

@@ -74,7 +74,7 @@ func (s *keySource) find(ctx context.Context, kid, alg string) ([]any, error) {
 			case len(found) > 0:
 				return found, nil
 			case waited && err == nil:
-				return nil, refuse("unknown key")
+				return nil, refuse(whyUnknownKey)
 			}
 			// What the issuer would say now is not known, and it is not the time to ask.
 			return nil, s.unavailable(wait)

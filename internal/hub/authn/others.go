@@ -5,10 +5,13 @@ import (
 	"crypto/sha256"
 	"crypto/x509"
 	"encoding/hex"
+	"errors"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/memsvc/memsvc/internal/memory"
 )
 
 // believeFor is how long a JWT that was verified is not verified again: how late the
@@ -41,8 +44,11 @@ func newOtherMetrics(reg prometheus.Registerer) *otherMetrics {
 			Name: "memsvc_oidc_key_fetches_total", Help: "Fetches of an issuer's keys, by issuer and outcome: ok or failed.",
 		}, []string{"issuer", "outcome"}),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "memsvc_foreign_credentials_refused_total", Help: "JWTs and client certificates refused, by reason.",
+			Name: "memsvc_foreign_credentials_refused_total", Help: "JWTs and client certificates refused, by reason: a word of docs/observability.md.",
 		}, []string{"why"}),
+	}
+	for _, w := range whys() {
+		m.refused.WithLabelValues(string(w)) // from 0 on, so that the first one is a change
 	}
 	if reg != nil {
 		reg.MustRegister(m.fetches, m.refused)
@@ -92,7 +98,7 @@ func (a *Authenticator) Close() {
 func (a *Authenticator) jwt(ctx context.Context, text string) (Identity, error) {
 	o := a.others.Load()
 	if o == nil {
-		return Identity{}, unauthenticated()
+		return Identity{}, noIssuers()
 	}
 	sum := sha256.Sum256([]byte(text))
 	hash := "jwt:" + hex.EncodeToString(sum[:])
@@ -137,11 +143,17 @@ func (a *Authenticator) Certified(cert *x509.Certificate) (Identity, error) {
 }
 
 func (a *Authenticator) count(err error) {
-	why := Why(err)
-	if why == "" {
-		why = "no rule" // or no keys, which the issuer's own metric tells
+	word := Why(err)
+	switch {
+	case word != "":
+	case errors.Is(err, memory.ErrPermissionDenied):
+		word = string(whyNoRule)
+	case errors.Is(err, memory.ErrUnavailable):
+		word = string(whyNoKeys)
+	default:
+		return // the caller went away
 	}
-	a.metrics.refused.WithLabelValues(why).Inc()
+	a.metrics.refused.WithLabelValues(word).Inc()
 }
 
 // stillHolds looks at a credential of others again. The Trust may have changed.
