@@ -88,6 +88,7 @@ func newLookups(chooser func() (model.Model, time.Duration), log *slog.Logger, n
 func (ls *lookups) begin(ctx context.Context, p lookupParams, wait time.Duration) (lookupResult, error) {
 	m, timeout := ls.chooser()
 	if m == nil {
+		ls.end(p.Session) // of an older prompt, that settings of before let a model answer
 		return lookupResult{}, nil
 	}
 	if err := p.check(); err != nil {

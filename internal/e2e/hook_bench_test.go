@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// BenchmarkHookProcess runs the hooks of a prompt and of a session's start as whole
+// BenchmarkHookProcess runs the hooks of a prompt, of a session's start and of a tool as whole
 // processes, with 200 memories and a transcript of 20 MB, beside an empty Go program, in
 // turns, and reports the median processor time that each takes over it.
 func BenchmarkHookProcess(b *testing.B) {
@@ -59,14 +59,14 @@ func BenchmarkHookProcess(b *testing.B) {
 		cmd.Env = []string{"HOME=" + dir, "MEMSYNC_STATE_DIR=" + filepath.Join(dir, "state"), "CLAUDE_COWORK_MEMORY_PATH_OVERRIDE=" + filepath.Join(dir, "memory")}
 		cmd.Stdin = strings.NewReader(string(input))
 		out, err := cmd.Output()
-		if err != nil || len(args) > 0 && len(out) == 0 {
+		if err != nil || len(args) > 0 && (len(out) == 0) != (args[1] == "PostToolUse") {
 			b.Fatalf("%s %v: %v, %d bytes", program, args, err, len(out))
 		}
 		return cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	}
-	for _, bench := range []struct{ name, event string }{{"prompt", "UserPromptSubmit"}, {"session", "SessionStart"}} {
+	for _, bench := range []struct{ name, event string }{{"prompt", "UserPromptSubmit"}, {"session", "SessionStart"}, {"tool", "PostToolUse"}} {
 		b.Run(bench.name, func(b *testing.B) {
-			event := map[string]string{"hook_event_name": bench.event, "cwd": dir, "transcript_path": transcript, "prompt": "how do I roll back the deployment of service 17?"}
+			event := map[string]string{"hook_event_name": bench.event, "cwd": dir, "transcript_path": transcript, "prompt": "how do I roll back the deployment of service 17?", "session_id": "s"}
 			var hooks, floors []time.Duration
 			for b.Loop() {
 				hooks = append(hooks, cost(agent, []string{"hook", bench.event}, event))
