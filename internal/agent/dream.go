@@ -63,12 +63,19 @@ func (s stateDir) held(ctx context.Context, d *dream.Dreamer, work func() error)
 		hold, err = s.holdUploads(ctx, d.Store.Dir(memory.ScopePrivate), team, d.Now())
 		return keep, err
 	}
+	whole := false
+	release := func() (err error) {
+		if hold != nil {
+			err, hold = hold.Release(whole), nil
+		}
+		return err
+	}
+	defer func() { _ = release() }() // of a panic, whose half somebody has to end
 	err := work()
 	if hold == nil {
 		return err
 	}
-	whole := err == nil
-	if !whole {
+	if whole = err == nil; !whole {
 		rctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recoverTime)
 		_, rerr := d.Recover(rctx)
 		cancel()
@@ -77,7 +84,7 @@ func (s stateDir) held(ctx context.Context, d *dream.Dreamer, work func() error)
 	if whole {
 		time.Sleep(settleTime)
 	}
-	return errors.Join(err, hold.Release(whole))
+	return errors.Join(err, release())
 }
 
 // runDream tidies, or undoes; do is the dreamer's method. What an earlier dream left

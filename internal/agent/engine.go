@@ -3,8 +3,10 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"path/filepath"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -113,25 +115,41 @@ func (e *engine) work(project string) {
 		}
 		e.mu.Unlock()
 		if next.Transcript == "" { // everything that was said is taken
-			e.tidy(last)
+			e.protected(func() { e.tidy(last) })
 			last = extractParams{}
 			continue
 		}
 		last = next
 		ctx, cancel := context.WithTimeout(e.ctx, workTime)
 		m, textOnly := e.live.open()
-		r, err := e.extractor(next, m, textOnly).Run(ctx, extract.Conversation{Session: next.Session, Transcript: next.Transcript}, false)
-		switch {
-		case err != nil:
-			e.log.Warn("extract", "session", next.Session, "error", err)
-		case r.Skipped != "":
-			e.log.Debug("extract", "session", next.Session, "skipped", r.Skipped)
-		default:
-			e.log.Info("extract", "session", next.Session, "by", r.By, "added", len(r.Added), "updated", len(r.Updated), "removed", len(r.Removed), "refused", len(r.Refused), "rounds", r.Rounds,
-				"input_tokens", r.Usage.Input, "output_tokens", r.Usage.Output, "took", r.Took)
-		}
-		e.keepNotes(ctx, next, m)
+		e.protected(func() { e.remember(ctx, next, m, textOnly) })
+		e.protected(func() { e.keepNotes(ctx, next, m) })
 		cancel()
+	}
+}
+
+// protected does a piece of work. If it panics, over a text that nobody thought of, the
+// daemon goes on.
+func (e *engine) protected(work func()) {
+	defer func() {
+		if p := recover(); p != nil {
+			e.log.Error("a piece of work panicked; the rest goes on", "panic", fmt.Sprintf("%T", p), "stack", string(debug.Stack()))
+		}
+	}()
+	work()
+}
+
+// remember makes memories of what was said.
+func (e *engine) remember(ctx context.Context, p extractParams, m model.Model, textOnly bool) {
+	r, err := e.extractor(p, m, textOnly).Run(ctx, extract.Conversation{Session: p.Session, Transcript: p.Transcript}, false)
+	switch {
+	case err != nil:
+		e.log.Warn("extract", "session", p.Session, "error", err)
+	case r.Skipped != "":
+		e.log.Debug("extract", "session", p.Session, "skipped", r.Skipped)
+	default:
+		e.log.Info("extract", "session", p.Session, "by", r.By, "added", len(r.Added), "updated", len(r.Updated), "removed", len(r.Removed), "refused", len(r.Refused), "rounds", r.Rounds,
+			"input_tokens", r.Usage.Input, "output_tokens", r.Usage.Output, "took", r.Took)
 	}
 }
 

@@ -71,7 +71,7 @@ func (l *liveModel) read() (ModelSettings, error) {
 // open returns the model to ask now, nil without one, and whether it has no tools.
 func (l *liveModel) open() (m model.Model, textOnly bool) {
 	s, err := l.read()
-	if err != nil {
+	if err != nil || s.Provider == "" {
 		return nil, false
 	}
 	return s.open(l.counter), s.textOnly()
@@ -81,7 +81,7 @@ func (l *liveModel) open() (m model.Model, textOnly bool) {
 // one. A program is not started for every prompt.
 func (l *liveModel) chooser() (model.Model, time.Duration) {
 	s, err := l.read()
-	if err != nil || s.textOnly() {
+	if err != nil || s.Provider == "" || s.textOnly() {
 		return nil, 0
 	}
 	return s.open(l.counter), s.timeout()

@@ -5,11 +5,14 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/memsvc/memsvc/internal/agent/syncer"
+	"github.com/memsvc/memsvc/internal/hubtest"
 )
 
 // bomb is a workspace whose scan panics while armed.
@@ -58,4 +61,52 @@ func TestPanicIsOneLinksTrouble(t *testing.T) {
 	if _, err := r.protected(t.Context(), false); err == nil || !strings.Contains(err.Error(), "scanned") {
 		t.Errorf("the cycle after the panic: %v", err)
 	}
+}
+
+// TestEngineSurvivesAPanic: work that panics ends alone, its log line holds no content, and
+// uploads that it held back are let go by who comes next.
+func TestEngineSurvivesAPanic(t *testing.T) {
+	w := newGateWorld(t)
+	var log hubtest.Buffer
+	armed := true
+	e := newEngine(w.state, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})), func() time.Time {
+		if armed {
+			panic(inside)
+		}
+		return time.Now()
+	})
+	defer e.close()
+	talk := filepath.Join(w.personal, "t.jsonl")
+	if err := os.WriteFile(talk, []byte(`{"type":"user","uuid":"u","sessionId":"s","timestamp":"2026-03-05T10:00:00Z","message":{"content":"always `+inside+`"}}`+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	turn := func() {
+		t.Helper()
+		if err := e.take(extractParams{Personal: w.personal, Team: w.link.Dir, Transcript: talk}); err != nil {
+			t.Fatal(err)
+		}
+		e.wg.Wait()
+	}
+	turn()
+	if got := log.String(); !strings.Contains(got, "panicked") || strings.Contains(got, inside) {
+		t.Errorf("log:\n%s", got)
+	}
+	armed = false
+	turn()
+	if got := log.String(); !strings.Contains(got, "msg=extract") {
+		t.Errorf("after the panic:\n%s", got)
+	}
+
+	d := w.state.dreamer(w.personal, w.link.Dir, w.state.guardFor("", ""), time.Now)
+	func() {
+		defer func() { _ = recover() }()
+		_ = w.state.held(t.Context(), d, func() error {
+			if _, err := d.Hold(t.Context()); err != nil {
+				t.Error(err)
+			}
+			w.enters(t, false)
+			panic(inside)
+		})
+	}()
+	w.enters(t, true)
 }
