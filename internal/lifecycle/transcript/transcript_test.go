@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -380,5 +381,29 @@ func TestSearchReadsLongLinesInPieces(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// A line of many megabytes, such as a tool's output, costs a window little.
+func TestWindowHoldsNoLongLines(t *testing.T) {
+	var c conversation
+	c.message("user", "how do we deploy?")
+	c.inject("deploy.md")
+	c.call("Bash", "t1", false)
+	c.message("user", []object{{"type": "tool_result", "tool_use_id": "t2", "content": strings.Repeat("0123456789abcdef", 2<<20)}})
+	c.call("Read", "t3", false)
+	r := bytes.NewReader(c.Bytes())
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	w, err := transcript.ReadWindow(r, int64(c.Len()))
+	runtime.ReadMemStats(&after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(transcript.Window{Tools: []string{"Read", "Bash"}, Surfaced: []string{"deploy.md"}, Injected: 1000, Known: true}, w); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if mb := (after.TotalAlloc - before.TotalAlloc) >> 20; mb > 40 {
+		t.Errorf("%d MB were allocated for a line of 32", mb)
 	}
 }

@@ -45,8 +45,13 @@ const boundary = `compact_boundary`
 
 const maxBoundaryLine = 16 << 10
 
+// maxWindowLine bounds the lines that a window is read from: what hooks inject is short, and
+// a longer line is a tool's output or a picture. A tool whose result is so long says nothing.
+const maxWindowLine = 4 << 20
+
 // ReadWindow reads the window of a transcript of size bytes. Lines of sub-agents do not
-// count: their context is another one.
+// count: their context is another one. It holds maxWindowLine and little more: a person
+// waits for it.
 func ReadWindow(r io.ReaderAt, size int64) (Window, error) {
 	var (
 		w Window
@@ -61,9 +66,12 @@ func ReadWindow(r io.ReaderAt, size int64) (Window, error) {
 		calls   int
 		unknown int
 	)
-	for l, err := range Backward(r, size) {
+	for l, err := range backwardWithin(r, size, maxWindowLine) {
 		if err != nil {
 			return Window{}, err
+		}
+		if l.Text == nil {
+			continue
 		}
 		if len(l.Text) < maxBoundaryLine && bytes.Contains(l.Text, bound) {
 			if line, ok := Parse(l.Text); ok && line.Compaction && !line.Sidechain {
