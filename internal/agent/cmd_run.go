@@ -18,6 +18,7 @@ import (
 	"github.com/memsvc/memsvc/internal/agent/control"
 	"github.com/memsvc/memsvc/internal/buildinfo"
 	"github.com/memsvc/memsvc/internal/config"
+	"github.com/memsvc/memsvc/internal/secretscan"
 	"github.com/memsvc/memsvc/internal/telemetry"
 )
 
@@ -78,7 +79,14 @@ func (r *runCmd) Run(c *command) error {
 	}
 	debug.SetGCPercent(gcPercent)
 	registry := telemetry.NewRegistry("memsync", buildinfo.Read())
-	tracing, err := telemetry.NewTracing(c.ctx, telemetry.TracingOptions{Service: "memsync-agent", Endpoint: r.OTLPEndpoint, Logger: log})
+	id, err := c.state.agentID()
+	if err != nil {
+		return fmt.Errorf("state directory %s: %w", string(c.state), err)
+	}
+	tracing, err := telemetry.NewTracing(c.ctx, telemetry.TracingOptions{
+		Service: "memsync-agent", Instance: id, Host: func() string { return machineName(secretscan.New(secretscan.Options{})) },
+		Endpoint: r.OTLPEndpoint, Logger: log,
+	})
 	if err != nil {
 		return usage("%v", err)
 	}

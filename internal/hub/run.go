@@ -3,12 +3,14 @@ package hub
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -73,6 +75,7 @@ type Hub struct {
 	health        *telemetry.Health
 	opsOptions    telemetry.OpsOptions
 	loginWithin   time.Duration
+	replica       string     // how logs, traces and other replicas name this process
 	failed        chan error // what a server ended with before its time
 
 	background func()         // ends the service's background work
@@ -141,7 +144,11 @@ func Start(ctx context.Context, cfg Config, deps Deps) (_ *Hub, err error) {
 			}
 		}
 	}()
-	tracing, err := telemetry.NewTracing(ctx, telemetry.TracingOptions{Service: "memsvc", Endpoint: cfg.OTLPEndpoint, Logger: deps.Logger, Every: deps.TracesEvery})
+	replica := rand.Text()
+	tracing, err := telemetry.NewTracing(ctx, telemetry.TracingOptions{
+		Service: "memsvc", Instance: replica, Host: hostName,
+		Endpoint: cfg.OTLPEndpoint, Logger: deps.Logger, Every: deps.TracesEvery,
+	})
 	if err != nil {
 		return nil, &ConfigError{Err: err}
 	}
@@ -166,8 +173,8 @@ func Start(ctx context.Context, cfg Config, deps Deps) (_ *Hub, err error) {
 	}
 	h := &Hub{
 		cfg: cfg, log: deps.Logger, backend: backend, health: telemetry.NewHealth(), failed: failed,
-		loginWithin: deps.LoginWithin,
-		Addrs:       Addrs{GRPC: lns[0].Addr().String(), HTTP: lns[1].Addr().String(), Ops: lns[2].Addr().String()},
+		loginWithin: deps.LoginWithin, replica: replica,
+		Addrs: Addrs{GRPC: lns[0].Addr().String(), HTTP: lns[1].Addr().String(), Ops: lns[2].Addr().String()},
 	}
 	h.tracing = tracing
 	closers = append(closers, h.endAuth)
@@ -189,8 +196,21 @@ func Start(ctx context.Context, cfg Config, deps Deps) (_ *Hub, err error) {
 		}
 	}
 	h.log.Info("listening", "grpc", h.Addrs.GRPC, "http", h.Addrs.HTTP, "ops", h.Addrs.Ops,
-		"tls", files != nil, place, "version", buildinfo.Read().Version)
+		"tls", files != nil, place, "replica", h.replica, "version", buildinfo.Read().Version)
 	return h, nil
+}
+
+// hostName is the machine's name as traces have it; "" where it cannot be told, or where
+// the guard takes it for a secret.
+func hostName() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return ""
+	}
+	if found, err := secretscan.New(secretscan.Options{}).Scan("", []byte(name)); err != nil || len(found) > 0 {
+		return ""
+	}
+	return name
 }
 
 // lastTraces is how long the end of the hub waits for its last spans to be sent.
@@ -251,7 +271,7 @@ func (h *Hub) build(cfg Config, deps Deps, now func() time.Time, files *tlsFiles
 	h.Service = service.New(service.Config{
 		Backend: watched, Shared: shared, Feed: h.feed, Guard: guard{secretscan.New(secretscan.Options{}), newGuardMetrics(registry)},
 		Observer: newObserver(registry, h.feed), Logger: h.log, Now: now,
-		Archive: archiver{watched, now, nil}, MintToken: authn.Mint, Revoked: auth.Revoked, TempDir: cfg.tempDir(),
+		Archive: archiver{watched, now, nil}, MintToken: authn.Mint, Revoked: auth.Revoked, TempDir: cfg.tempDir(), Replica: h.replica,
 		Limits: service.Limits{
 			Quota:     store.Quota{Files: cfg.MaxProjectFiles, Bytes: cfg.MaxProjectBytes},
 			Retention: cfg.Retention, Watchers: cfg.MaxWatchers,

@@ -32,6 +32,11 @@ type TracingOptions struct {
 	// OTEL_EXPORTER_OTLP_ENDPOINT; without them there is no tracing.
 	Endpoint string
 	Logger   *slog.Logger // required
+	// Instance tells processes of one service apart (service.instance.id); "" is not told.
+	Instance string
+	// Host returns the machine's name (host.name), or ""; it is asked only if there is
+	// tracing. What OTEL_RESOURCE_ATTRIBUTES says of either wins.
+	Host func() string
 	// Every is how often spans are sent; 0 is OpenTelemetry's default, 5 s.
 	Every time.Duration
 }
@@ -69,9 +74,17 @@ func NewTracing(ctx context.Context, o TracingOptions) (*Tracing, error) {
 		return nil, fmt.Errorf("traces: %w", err)
 	}
 	// Later ones win: what OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME say.
-	res, err := resource.New(ctx, resource.WithAttributes(
-		attribute.String("service.name", o.Service), attribute.String("service.version", buildinfo.Read().Version),
-	), resource.WithFromEnv())
+	attributes := []attribute.KeyValue{attribute.String("service.name", o.Service), attribute.String("service.version", buildinfo.Read().Version)}
+	host := ""
+	if o.Host != nil {
+		host = o.Host()
+	}
+	for _, a := range []struct{ key, value string }{{"service.instance.id", o.Instance}, {"host.name", host}} {
+		if a.value != "" {
+			attributes = append(attributes, attribute.String(a.key, a.value))
+		}
+	}
+	res, err := resource.New(ctx, resource.WithAttributes(attributes...), resource.WithFromEnv())
 	if err != nil {
 		return nil, fmt.Errorf("traces: %w", errors.Join(err, exporter.Shutdown(ctx)))
 	}
@@ -124,13 +137,30 @@ const (
 // Span is a part of a trace. A nil Span is none.
 type Span struct{ span trace.Span }
 
-// Follow begins a span now in the trace of parent; nil if parent is no trace context.
-func (t *Tracing) Follow(parent, name string) *Span {
-	if t == nil || len(parent) != contextLen {
+// IsTraceContext reports whether text is a W3C trace context of version 00, in its 55
+// characters.
+func IsTraceContext(text string) bool { return within(text) != nil }
+
+// within returns a context that belongs to the trace of parent; nil if parent is no
+// trace context.
+func within(parent string) context.Context {
+	if len(parent) != contextLen {
 		return nil
 	}
 	ctx := propagation.TraceContext{}.Extract(context.Background(), propagation.MapCarrier{parentKey: parent})
 	if !trace.SpanContextFromContext(ctx).IsValid() {
+		return nil
+	}
+	return ctx
+}
+
+// Follow begins a span now in the trace of parent; nil if parent is no trace context.
+func (t *Tracing) Follow(parent, name string) *Span {
+	if t == nil {
+		return nil
+	}
+	ctx := within(parent)
+	if ctx == nil {
 		return nil
 	}
 	_, s := t.tracer.Start(ctx, name)

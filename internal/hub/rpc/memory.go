@@ -124,6 +124,19 @@ func (s *memoryServer) BatchGetMemories(ctx context.Context, req *memsvcv1.Batch
 	return out, nil
 }
 
+// author is who the caller says it is. A caller whose call belongs to a trace and that
+// names no session, as REST's do, gives its commit the trace, so that delivery and
+// application become part of it.
+func author(ctx context.Context, in *memsvcv1.Author) memory.Author {
+	a := wire.AuthorFromProto(in)
+	if a.Session == "" {
+		if parent := traceParent(ctx); telemetry.IsTraceContext(parent) {
+			a.Session = parent
+		}
+	}
+	return a
+}
+
 // CommitChanges applies changes as one revision.
 func (s *memoryServer) CommitChanges(ctx context.Context, req *memsvcv1.CommitChangesRequest) (*memsvcv1.CommitChangesResponse, error) {
 	key, err := memory.ParseProjectKey(req.GetParent())
@@ -136,7 +149,7 @@ func (s *memoryServer) CommitChanges(ctx context.Context, req *memsvcv1.CommitCh
 	}
 	res, err := s.svc.Commit(ctx, call(ctx), service.CommitRequest{
 		Project: key, Changes: changes, Message: req.GetMessage(), RequestID: req.GetRequestId(),
-		ValidateOnly: req.GetValidateOnly(), Author: wire.AuthorFromProto(req.GetAuthor()),
+		ValidateOnly: req.GetValidateOnly(), Author: author(ctx, req.GetAuthor()),
 		Epoch: memory.Epoch(req.GetEpoch()),
 	})
 	if err != nil {
@@ -207,7 +220,7 @@ func (s *memoryServer) RestoreMemories(ctx context.Context, req *memsvcv1.Restor
 	}
 	res, err := s.svc.Restore(ctx, call(ctx), service.RestoreRequest{
 		Project: key, Revision: memory.Revision(req.GetRevision()), Paths: paths, RequestID: req.GetRequestId(),
-		ValidateOnly: req.GetValidateOnly(), Author: wire.AuthorFromProto(req.GetAuthor()),
+		ValidateOnly: req.GetValidateOnly(), Author: author(ctx, req.GetAuthor()),
 	})
 	if err != nil {
 		return nil, err

@@ -73,6 +73,8 @@ type Config struct {
 	// Revoked is told the id of a token that was revoked.
 	Revoked func(tokenID string)
 	Limits  Limits
+	// Replica is how other replicas know this one; "" chooses a name by chance.
+	Replica string
 }
 
 // Service is the hub's behaviour. Its methods are safe for concurrent use. Every
@@ -110,13 +112,16 @@ func New(c Config) *Service {
 	if c.Revoked == nil {
 		c.Revoked = func(string) {}
 	}
+	if c.Replica == "" {
+		c.Replica = rand.Text()
+	}
 	return &Service{
 		Config:   c,
 		settings: newSettingsCache(c.Backend, c.Now),
 		agents:   newRegistry(c.Limits.Agents),
 		search:   newSearchIndexes(),
 		rescans:  make(chan memory.Team, 1024),
-		replica:  rand.Text(),
+		replica:  c.Replica,
 	}
 }
 

@@ -21,6 +21,7 @@ type Span struct {
 	Trace, ID, Parent string // hex; Parent "" is none
 	Failure           string // the status's message
 	Attributes        map[string]string
+	Resource          map[string]string // of the process
 	Start, End        uint64 // ns since the epoch
 }
 
@@ -67,11 +68,11 @@ func (r *Receiver) Export(_ context.Context, req *collectorv1.ExportTraceService
 	defer r.mu.Unlock()
 	r.raw = append(r.raw, raw...)
 	for _, rs := range req.GetResourceSpans() {
-		service := texts(rs.GetResource().GetAttributes())["service.name"]
+		resource := texts(rs.GetResource().GetAttributes())
 		for _, ss := range rs.GetScopeSpans() {
 			for _, s := range ss.GetSpans() {
 				r.spans = append(r.spans, Span{
-					Service: service, Name: s.GetName(), Failure: s.GetStatus().GetMessage(),
+					Service: resource["service.name"], Resource: resource, Name: s.GetName(), Failure: s.GetStatus().GetMessage(),
 					Trace: hex.EncodeToString(s.GetTraceId()), ID: hex.EncodeToString(s.GetSpanId()), Parent: hex.EncodeToString(s.GetParentSpanId()),
 					Attributes: texts(s.GetAttributes()), Start: s.GetStartTimeUnixNano(), End: s.GetEndTimeUnixNano(),
 				})
