@@ -22,7 +22,7 @@ type Span struct {
 	Failure           string // the status's message
 	Attributes        map[string]string
 	Resource          map[string]string // of the process
-	Start, End        uint64 // ns since the epoch
+	Start, End        uint64            // ns since the epoch
 }
 
 // Receiver is a running receiver.
