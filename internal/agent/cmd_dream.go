@@ -206,15 +206,19 @@ func (c tidiedEntry) line(would bool) string {
 
 // gateText says why it is not time for a dream.
 func gateText(r dream.Report, now time.Time) string {
+	force := "--force dreams now"
+	if r.DryRun {
+		force = "--force shows what it would do"
+	}
 	switch r.Skipped {
 	case dream.GateEmpty:
 		return "there are no memories"
 	case dream.GateTime:
-		return fmt.Sprintf("the last dream was %s ago, and %s should lie between; --force dreams now", age(now, r.Last), age(now, now.Add(-dream.Pause)))
+		return fmt.Sprintf("the last dream was %s ago, and %s should lie between; %s", age(now, r.Last), age(now, now.Add(-dream.Pause)), force)
 	case dream.GateLooked:
-		return fmt.Sprintf("somebody looked less than %s ago; --force dreams now", age(now, now.Add(-dream.LookPause)))
+		return fmt.Sprintf("somebody looked less than %s ago; %s", age(now, now.Add(-dream.LookPause)), force)
 	case dream.GateSessions:
-		return fmt.Sprintf("%s since the last dream, and %d make it worth while; --force dreams now", count(r.Sessions, "other session"), dream.MinSessions)
+		return fmt.Sprintf("%s since the last dream, and %d make it worth while; %s", count(r.Sessions, "other session"), dream.MinSessions, force)
 	case dream.GateLock:
 		return "somebody else is dreaming, or a client tidies by itself"
 	}
