@@ -128,13 +128,7 @@ func TestUploadsWaitForADream(t *testing.T) {
 	a.untidy()
 	a.write("project_own.md", note("own", "one"))
 	before := agrees(t, hist, 5, a, b)
-	asked, answer := filepath.Join(t.TempDir(), "asked"), filepath.Join(t.TempDir(), "answer")
-	script, settings := filepath.Join(t.TempDir(), "model"), filepath.Join(t.TempDir(), "c.yaml")
-	must(t, os.WriteFile(script, fmt.Appendf(nil, "#!/bin/sh\ncat >/dev/null\n: >%s\nwhile [ ! -e %s ]; do sleep 0.02; done\necho '[]'\n", asked, answer), 0o700))
-	must(t, os.WriteFile(settings, fmt.Appendf(nil, "model:\n  provider: command\n  command: [%s]\n", script), 0o600))
-	done := make(chan string, 1)
-	go func() { done <- a.run("", "dream", "--force", "--config", settings) }()
-	hubtest.Eventually(t, patience, "the dream asks its model", func() bool { _, err := os.Stat(asked); return err == nil })
+	wake := a.dreamsOn()
 
 	a.write("project_own.md", note("own", "two"))
 	b.write("project_theirs.md", note("theirs", "of B"))
@@ -146,14 +140,67 @@ func TestUploadsWaitForADream(t *testing.T) {
 	if n := hist.head() - before; n != 1 {
 		t.Errorf("%d commits while the dream runs, want B's alone", n)
 	}
-	must(t, os.WriteFile(answer, nil, 0o600))
-	<-done
+	wake()
 	hubtest.Eventually(t, patience, "the edit is there", func() bool { return strings.Contains(b.read("project_own.md"), "two") })
 	agrees(t, hist, 4, a, b)
 	if n := hist.head() - before; n != 2 {
 		t.Errorf("%d commits, want B's and one with the dream and the edit", n)
 	}
 	hubtest.Eventually(t, patience, "uploads wait no more", func() bool { return a.statusOf().Links[0].UploadsWait == nil })
+}
+
+// dreamsOn begins a dream of another process that lasts, since its model does not answer,
+// until wake is called, which waits for its end.
+func (d *desk) dreamsOn() (wake func()) {
+	d.t.Helper()
+	dir := d.t.TempDir()
+	asked, answer, script, settings := filepath.Join(dir, "asked"), filepath.Join(dir, "answer"), filepath.Join(dir, "model"), filepath.Join(dir, "c.yaml")
+	must(d.t, os.WriteFile(script, fmt.Appendf(nil, "#!/bin/sh\ncat >/dev/null\n: >%s\nwhile [ ! -e %s ]; do sleep 0.02; done\necho '[]'\n", asked, answer), 0o700))
+	must(d.t, os.WriteFile(settings, fmt.Appendf(nil, "model:\n  provider: command\n  command: [%s]\n", script), 0o600))
+	done := make(chan string, 1)
+	go func() { done <- d.run("", "dream", "--force", "--config", settings) }()
+	hubtest.Eventually(d.t, patience, "the dream asks its model", func() bool { _, err := os.Stat(asked); return err == nil })
+	return func() {
+		d.t.Helper()
+		must(d.t, os.WriteFile(answer, nil, 0o600))
+		<-done
+	}
+}
+
+// TestSyncWaitsForADream: the command that syncs once waits for a dream as the daemon does,
+// and ends in step.
+func TestSyncWaitsForADream(t *testing.T) {
+	h := hubtest.Start(t, hubtest.Options{})
+	a := desks(t, h, 1)[0]
+	hist := historyOf(t, h)
+	a.untidy()
+	before := agrees(t, hist, 4, a)
+	must(t, a.agent.Process.Signal(syscall.SIGTERM))
+	_ = a.agent.Wait()
+	wake := a.dreamsOn()
+	a.write("project_own.md", note("own", "one"))
+	ended := make(chan error, 1)
+	sync := programCommand("memsync-agent", "sync", "--state-dir", a.state, "--hub", a.link.Hub, "--token-file", a.link.TokenFile,
+		"--team", a.link.Team, "--project", a.link.Project, "--dir", a.dir)
+	sync.Stdout, sync.Stderr = a.log, a.log
+	must(t, sync.Start())
+	go func() { ended <- sync.Wait() }()
+	select {
+	case err := <-ended:
+		t.Errorf("sync ended while the dream runs: %v", err)
+	case <-time.After(1500 * time.Millisecond): // longer than it takes without a dream
+	}
+	if n := hist.head() - before; n != 0 {
+		t.Errorf("%d commits while the dream runs", n)
+	}
+	wake()
+	if err := <-ended; err != nil {
+		t.Errorf("sync: %v\n%s", err, tail(a.log))
+	}
+	if n := hist.head() - before; n != 1 {
+		t.Errorf("%d commits, want one with the dream and the file", n)
+	}
+	agrees(t, hist, 3, a)
 }
 
 // finishedTurn says that a conversation had a turn, which many others had before.
