@@ -127,6 +127,7 @@ func (d *doctor) link(l Link) {
 		return
 	}
 	d.dir(l)
+	d.uploads(l)
 	if why := personalContent(realDir(l.Dir)); why != "" {
 		d.add(name, "directory", "warning", l.Dir+" "+why+"; if the team put that there, all is well, else unlink this directory")
 	}
@@ -141,6 +142,21 @@ func (d *doctor) link(l Link) {
 		d.add(name, "token", "ok", file)
 	}
 	d.hub(l)
+}
+
+// uploads says why files of a link may not be sent, if so. It ends nothing itself.
+func (d *doctor) uploads(l Link) {
+	leave, holder, left, err := workspace.EnterUploads(l.Dir)
+	switch {
+	case err == nil:
+		leave()
+	case left && holder.StateDir != realDir(string(d.c.state)):
+		d.add(l.Name(), "uploads", "failure", oneLine(otherDream(*holder)))
+	case left:
+		d.add(l.Name(), "uploads", "warning", "a dream was cut off; it is ended before the next file is sent")
+	default:
+		d.add(l.Name(), "uploads", "warning", "they wait: "+oneLine(err))
+	}
 }
 
 func (d *doctor) dir(l Link) {

@@ -108,6 +108,10 @@ func TestDreamOfAnotherStateIsNotGuessed(t *testing.T) {
 			t.Errorf("%q lacks %q", why, want)
 		}
 	}
+	doc := &doctor{c: &command{state: w.state}}
+	if doc.uploads(w.link); len(doc.found) != 1 || doc.found[0].Result != "failure" || !strings.Contains(doc.found[0].Detail, other) {
+		t.Errorf("doctor says %+v", doc.found)
+	}
 	if _, err := w.state.holdUploads(t.Context(), w.personal, w.link.Dir, time.Now()); err == nil || !strings.Contains(err.Error(), other) {
 		t.Errorf("another dream begins over it: %v", err)
 	}
