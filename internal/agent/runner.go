@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -220,6 +221,9 @@ func (r *runner) cycle(ctx context.Context, news bool) time.Duration {
 			r.log.Info("project made on the hub, or there by now")
 			res, err = r.protected(ctx, false)
 		}
+	}
+	if was := res.Replaced; was != nil {
+		r.tellReplaced(was)
 	}
 	st := r.syncer().Status()
 	var wait time.Duration
@@ -474,6 +478,37 @@ func (r *runner) tell(before, err error, st syncer.Status) {
 	case err == nil:
 		r.log.Debug("cycle", "phase", st.Phase, "revision", st.Cursor.Revision, "files", st.Files, "pending", st.Pending)
 	}
+}
+
+// tellReplaced logs that the link was brought over to another history of the hub: as a
+// warning if something that was here had gone there.
+func (r *runner) tellReplaced(was *syncer.Replaced) {
+	level := slog.LevelInfo
+	if was.Shared < was.From.Revision || len(was.Offered)+len(was.Undone) > 0 {
+		level = slog.LevelWarn
+	}
+	r.log.Log(context.Background(), level, "the hub's history was replaced; everything was compared, nothing deleted",
+		"old_revision", was.From.Revision, "old_epoch", was.From.Epoch, "new_revision", was.To.Revision, "new_epoch", was.To.Epoch,
+		"shared_revision", was.Shared, "offered_again", len(was.Offered), "deletes_undone", len(was.Undone), "offered", some(was.Offered), "undone", some(was.Undone))
+}
+
+// maxToldPaths bounds the paths in one line of the log.
+const maxToldPaths = 20
+
+// some lists paths for a line of the log, the first ones alone where there are many.
+func some(paths []memory.Path) string {
+	var b strings.Builder
+	for i, p := range paths {
+		if i == maxToldPaths {
+			fmt.Fprintf(&b, " and %d more", len(paths)-i)
+			break
+		}
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(string(p))
+	}
+	return b.String()
 }
 
 // status says how the link is.

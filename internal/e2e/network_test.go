@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -209,6 +210,12 @@ func TestHubRestoredFromYesterday(t *testing.T) {
 	hist.noDeletes()
 	if d := cmp.Diff(a.files(), hist.files()); d != "" {
 		t.Errorf("machine and hub differ:\n%s", d)
+	}
+	line := regexp.MustCompile(`level=WARN msg="the hub's history was replaced; everything was compared, nothing deleted".* old_revision=\d+ old_epoch=\S+ new_revision=\d+ new_epoch=\S+ shared_revision=\d+ offered_again=\d+ deletes_undone=1 offered=.* undone=project_01.md\n`)
+	for _, m := range []*machine{a, b} {
+		if n := len(line.FindAllString(m.log.String(), -1)); n != 1 {
+			t.Errorf("%s tells it in %d lines, want 1:\n%s", m.name, n, m.log.String())
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"time"
 
@@ -43,7 +44,7 @@ func (c *importCmd) direct(e *env) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
-	res, err := importInto(e.ctx, b, f, e.far("import"))
+	res, err := importInto(e.ctx, b, f, opts.Logger, e.far("import"))
 	if err != nil {
 		if refusedArchive(err) {
 			return fmt.Errorf("import %s: %w", c.File, err) // as it was before
@@ -70,14 +71,14 @@ func refusedArchive(err error) bool {
 }
 
 // importInto is what a hub does with an archive, without the hub.
-func importInto(ctx context.Context, b store.Backend, r io.Reader, far archive.Progress) (service.Imported, error) {
+func importInto(ctx context.Context, b store.Backend, r io.Reader, log *slog.Logger, far archive.Progress) (service.Imported, error) {
 	now := func() time.Time { return time.Now().UTC() }
 	feed := changefeed.New(b, changefeed.Options{})
 	defer feed.Close()
 	registry := prometheus.NewRegistry()
 	svc := service.New(service.Config{
 		Backend: b, Feed: feed, Guard: guard{secretscan.New(secretscan.Options{}), newGuardMetrics(registry)},
-		Observer: newObserver(registry, feed), Now: now, Archive: archiver{b, now, far},
+		Observer: newObserver(registry, feed), Logger: log, Now: now, Archive: archiver{b, now, far},
 	})
 	return svc.Import(ctx, service.Call{Principal: service.Principal{Name: "operator", Role: service.Admin}}, r)
 }

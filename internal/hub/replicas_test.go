@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -94,6 +95,11 @@ func TestReplicasActAsOne(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.next(t, isStatus(memory.ReasonEpochChanged))
+		for name, h := range map[string]*hubtest.Hub{"the one that minted it": a, "one that noticed it": b} {
+			hubtest.Eventually(t, 20*time.Second, name+" tells of the new epoch", func() bool {
+				return strings.Count(h.Log.String(), "the hub has a new epoch") == 1
+			})
+		}
 	})
 	t.Run("purge", func(t *testing.T) {
 		other := memory.ProjectKey{Team: "acme", Project: "other"}

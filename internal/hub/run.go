@@ -188,6 +188,10 @@ func Start(ctx context.Context, cfg Config, deps Deps) (_ *Hub, err error) {
 	h.warn()
 	h.serve(ctx, lns, files)
 	h.health.SetReady()
+	epoch, err := h.backend.Epoch(ctx)
+	if err != nil { // it is for the log alone
+		h.log.Warn("the epoch is not known yet", "error", err.Error())
+	}
 	place := slog.String("data_dir", cfg.DataDir)
 	if cfg.DatabaseURL != "" {
 		place = slog.String("store", "postgres")
@@ -196,7 +200,7 @@ func Start(ctx context.Context, cfg Config, deps Deps) (_ *Hub, err error) {
 		}
 	}
 	h.log.Info("listening", "grpc", h.Addrs.GRPC, "http", h.Addrs.HTTP, "ops", h.Addrs.Ops,
-		"tls", files != nil, place, "replica", h.replica, "version", buildinfo.Read().Version)
+		"tls", files != nil, place, "epoch", epoch, "replica", h.replica, "version", buildinfo.Read().Version)
 	return h, nil
 }
 

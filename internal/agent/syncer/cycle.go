@@ -22,6 +22,20 @@ type Result struct {
 	// Again says that the next cycle should come after this time even if nothing
 	// moves; 0 = only when something does.
 	Again time.Duration
+	// Replaced says that the hub's history had been replaced, and that this cycle brought
+	// the link over to the present one; nil where that was not so.
+	Replaced *Replaced
+}
+
+// Replaced is what became of a link whose project has another history on the hub: a hub
+// that was restored, or into which an archive was imported.
+type Replaced struct {
+	From, To memory.Cursor // where the link stood, and where it stands now
+	// Shared is the last revision that both histories surely have in common.
+	Shared memory.Revision
+	// Offered are memories that the hub did not know and gets again, and Undone those that
+	// had been deleted and are there again, both in order; since the agent was started.
+	Offered, Undone []memory.Path
 }
 
 // cycle is one run of Cycle.

@@ -24,6 +24,9 @@ func (c *cycle) recover(ctx context.Context, from memory.Cursor) error {
 	if was != nil {
 		now.Rewind = min(now.Rewind, was.Rewind)
 	}
+	if was == nil || c.s.offered == nil {
+		c.s.offered, c.s.undone = map[memory.Path]bool{}, map[memory.Path]bool{}
+	}
 	if was == nil || *was != now {
 		if err := c.s.save(ctx, Update{SetRecovery: &now}); err != nil {
 			return err
@@ -142,6 +145,7 @@ func (c *cycle) rebase(ctx context.Context, facts map[memory.Path]reconcile.Fact
 	was := c.baseline()
 	for _, p := range reconcile.UndoneDeletes(was, c.local, facts, rewind, from.Revision) {
 		if !c.masked(p) {
+			c.s.undone[p] = true
 			c.note(Note{Kind: NoteDeleteUndone, Path: p, ETag: facts[p].ETag})
 		}
 	}
@@ -164,9 +168,11 @@ func (c *cycle) rebase(ctx context.Context, facts map[memory.Path]reconcile.Fact
 		switch {
 		case !kept:
 			delete(c.base, p)
+			c.s.offered[p] = true
 			c.note(Note{Kind: NoteReoffered, Path: p, ETag: b.Text})
 		case n != b:
 			c.base[p] = BaseEntry{Text: n.Text, Hub: n.Hub, Local: n.Local, HubRevision: facts[p].Revision}
+			c.s.offered[p] = true
 			c.note(Note{Kind: NoteReoffered, Path: p, ETag: b.Text})
 		default:
 			// Revisions of the other history say nothing in this one.

@@ -38,6 +38,8 @@ type Syncer struct {
 	state  LinkState
 	loaded bool
 	seen   *Snapshot // the disk as the last cycle left it; nil = to be scanned
+	// offered and undone are the paths of the replacement being worked off; see Replaced.
+	offered, undone map[memory.Path]bool
 
 	view   sync.Mutex // guards status
 	status Status

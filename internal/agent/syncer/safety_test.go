@@ -289,6 +289,14 @@ func TestHubRestored(t *testing.T) {
 	w.hub = backup
 	a.remote.Hub, b.remote.Hub = backup, backup
 	b.save("offline.md", "offline\n")
+	from := a.s.Status().Cursor
+	got := a.sync().Replaced
+	if got == nil || got.From != from || got.To.Epoch != "epoch-2" || got.Shared != 1 || !slices.Equal(got.Offered, []memory.Path{"changed.md", "new.md"}) || !slices.Equal(got.Undone, []memory.Path{"deleted.md"}) {
+		t.Errorf("told of the replacement: %+v; it stood at %+v", got, from)
+	}
+	if again := a.sync().Replaced; again != nil {
+		t.Errorf("told once more: %+v", again)
+	}
 	w.settle(a, b)
 	want := files{
 		"old.md": "first old.md\n", "changed.md": "second\n", "new.md": "new\n", "offline.md": "offline\n",

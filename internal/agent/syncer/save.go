@@ -2,6 +2,7 @@ package syncer
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/memsvc/memsvc/internal/memory"
@@ -155,6 +156,7 @@ func textID(parts ...string) string {
 // advance saves where the pull came to, and what of it could not be put in place.
 func (c *cycle) advance(ctx context.Context) error {
 	st := &c.s.state
+	var replaced *Replaced
 	behind := func(p memory.Path, rev memory.Revision) {
 		hub := c.remote[p]
 		if c.base[p].Hub == hub.ETag {
@@ -190,6 +192,8 @@ func (c *cycle) advance(ctx context.Context) error {
 		if r := st.Recovery; r != nil && r.From != (memory.Cursor{}) {
 			keep := r.Rewind
 			c.todo.KeepMarks = &keep
+			replaced = &Replaced{From: r.From, To: c.cursor, Shared: r.Rewind,
+				Offered: slices.Sorted(maps.Keys(c.s.offered)), Undone: slices.Sorted(maps.Keys(c.s.undone))}
 		}
 		c.todo.SetRecovery = nil
 		c.todo.ClearRecovery = st.Recovery != nil
@@ -208,7 +212,13 @@ func (c *cycle) advance(ctx context.Context) error {
 		cursor := c.cursor
 		c.todo.Cursor, c.todo.PutMarks = &cursor, c.marks
 	}
-	return c.save(ctx)
+	if err := c.save(ctx); err != nil {
+		return err
+	}
+	if c.result.Replaced = replaced; replaced != nil {
+		c.s.offered, c.s.undone = nil, nil
+	}
+	return nil
 }
 
 // saveRebased adds what a full comparison changed in the baseline by itself.

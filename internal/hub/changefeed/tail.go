@@ -117,6 +117,7 @@ func (t *tail) ended(ctx context.Context, err error) bool {
 	case errors.Is(err, memory.ErrInvalidArgument), errors.Is(err, memory.ErrRevisionCompacted):
 		// The log is shorter than what we have read, or lost what we have not:
 		// another history was put in its place.
+		t.feed.opts.Logger.Warn("a project's history was replaced; its agents compare everything", "project", t.key.String())
 		t.fail(&memory.Error{Reason: memory.ReasonEpochChanged, Message: "project " + t.key.String() + ": its history was replaced; compare everything"})
 	default:
 		t.feed.opts.Logger.Warn("watch: reading the log failed, trying again", "project", t.key.String(), "error", err.Error())

@@ -109,6 +109,7 @@ func (s *Service) Import(ctx context.Context, c Call, r io.Reader) (_ Imported, 
 	if err != nil {
 		return Imported{}, err
 	}
+	s.noticeEpoch(epoch, false)
 	var res Imported
 	var total int64
 	res.Projects, total, err = s.Archive.Import(ctx, f, archiveJudge{s})

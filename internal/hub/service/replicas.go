@@ -102,12 +102,14 @@ func (f *follower) look(ctx context.Context) error {
 // histories were replaced or added to. changed says that it is known to be another one.
 func (s *Service) noticeEpoch(epoch memory.Epoch, changed bool) {
 	s.epochMu.Lock()
-	changed = changed && s.epoch != epoch || s.epoch != "" && s.epoch != epoch
+	old := s.epoch
+	changed = changed && old != epoch || old != "" && old != epoch
 	s.epoch = epoch
 	s.epochMu.Unlock()
 	if !changed {
 		return
 	}
+	s.Logger.Warn("the hub has a new epoch: histories were replaced or imported; agents compare everything", "old_epoch", old, "new_epoch", epoch)
 	s.settings.clear()
 	s.Feed.Fail(func(memory.ProjectKey) bool { return true }, &memory.Error{
 		Reason: memory.ReasonEpochChanged, Message: "histories were imported into the hub; compare everything",

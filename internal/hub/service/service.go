@@ -62,7 +62,7 @@ type Config struct {
 	Feed     *changefeed.Feed
 	Guard    Guard
 	Observer Observer
-	Logger   *slog.Logger
+	Logger   *slog.Logger     // nil: nobody is told
 	Now      func() time.Time // UTC
 	// MintToken returns a new credential: its text, its id and the hash to keep.
 	MintToken func() (text, id, hash string, err error)
@@ -108,6 +108,9 @@ func New(c Config) *Service {
 	}
 	if c.Limits.Agents == 0 {
 		c.Limits.Agents = 10_000
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	if c.Revoked == nil {
 		c.Revoked = func(string) {}
