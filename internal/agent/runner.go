@@ -291,7 +291,11 @@ func (r *runner) unfinished(res syncer.Result, st syncer.Status) time.Duration {
 		return 0
 	}
 	r.waits++
-	return sooner(res.Again, backoff(minAgain, maxRetry, r.waits))
+	again := res.Again
+	if w := r.gate.waiting(); w != nil && w.Stuck {
+		again = 0 // a person takes longer than a dream
+	}
+	return sooner(again, backoff(minAgain, maxRetry, r.waits))
 }
 
 // sooner returns the shorter of two pauses; 0 is none.
