@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/memsvc/memsvc/internal/hub/service"
+	"github.com/memsvc/memsvc/internal/hub/store"
 	"github.com/memsvc/memsvc/internal/memory"
 	"github.com/memsvc/memsvc/internal/secretscan"
 	"github.com/memsvc/memsvc/internal/telemetry"
@@ -147,4 +148,18 @@ func (d disk) Collect(ch chan<- prometheus.Metric) {
 	}
 	ch <- prometheus.MustNewConstMetric(d.size, prometheus.GaugeValue, size)
 	ch <- prometheus.MustNewConstMetric(d.free, prometheus.GaugeValue, free)
+}
+
+// registerHints counts the hints to other replicas that could not be sent: none, ever, where
+// a store has no replicas.
+func registerHints(r prometheus.Registerer, b store.Backend) {
+	r.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "memsvc_store_hints_failed_total",
+		Help: "Hints (NOTIFY) that this hub could not send to the other replicas, which notice its commits later then; 0 with the embedded store.",
+	}, func() float64 {
+		if h, ok := b.(interface{ HintsFailed() int64 }); ok {
+			return float64(h.HintsFailed())
+		}
+		return 0
+	}))
 }

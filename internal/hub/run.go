@@ -301,8 +301,13 @@ func (h *Hub) build(cfg Config, deps Deps, now func() time.Time, files *tlsFiles
 	}
 	h.http = h.front.Server()
 	h.conns = newConnMetrics(registry)
-	h.health.AddCheck("store", h.Service.Ready)
+	ready := h.Service.Ready
+	if p, ok := h.backend.(store.Prober); ok {
+		ready = p.Probe
+	}
+	h.health.AddCheck("store", ready)
 	registry.MustRegister(newAgentCollector(h.Service.ConnectedAgents, teams), newReadiness(h.health), newDisk(cfg.DataDir))
+	registerHints(registry, h.backend)
 	h.opsOptions = telemetry.OpsOptions{Gatherer: registry, Health: h.health, Logger: h.log, AllowHosts: cfg.AllowHosts}
 	return nil
 }

@@ -260,6 +260,14 @@ type Totals struct {
 	Revisions int64 // the sum of the projects' heads
 }
 
+// Prober is the narrow interface of a store that can fail in more ways than not to
+// answer. A backend may lack it.
+type Prober interface {
+	// Probe reports what keeps the store from being read or written now; it writes
+	// nothing and ends within seconds.
+	Probe(ctx context.Context) error
+}
+
 // Shared is the narrow interface of a store that several processes use at a time. A
 // backend that one process has for itself lacks it.
 type Shared interface {

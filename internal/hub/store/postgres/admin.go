@@ -16,12 +16,8 @@ import (
 
 // query runs a query as a whole call and collects its rows.
 func query[T any](ctx context.Context, s *Store, op, sql string, scan func(pgx.CollectableRow) (T, error), args ...any) (out []T, err error) {
-	err = s.call(ctx, op, func(ctx context.Context, c *pgxpool.Conn) error {
-		rows, err := c.Query(ctx, s.sql(sql), args...)
-		if err != nil {
-			return err
-		}
-		out, err = pgx.CollectRows(rows, scan)
+	err = s.call(ctx, op, func(ctx context.Context, c *pgxpool.Conn) (err error) {
+		out, err = rows1(ctx, s, c, scan, sql, args...)
 		return err
 	})
 	return out, err
@@ -29,9 +25,8 @@ func query[T any](ctx context.Context, s *Store, op, sql string, scan func(pgx.C
 
 // exec runs one statement as a whole call and returns how many rows it touched.
 func (s *Store) exec(ctx context.Context, op, sql string, args ...any) (n int64, err error) {
-	err = s.call(ctx, op, func(ctx context.Context, c *pgxpool.Conn) error {
-		done, err := c.Exec(ctx, s.sql(sql), args...)
-		n = done.RowsAffected()
+	err = s.call(ctx, op, func(ctx context.Context, c *pgxpool.Conn) (err error) {
+		n, err = s.exec1(ctx, c, sql, args...)
 		return err
 	})
 	return n, err
@@ -54,7 +49,7 @@ func (s *Store) Projects(ctx context.Context, team memory.Team) ([]memory.Projec
 // Totals counts over all projects.
 func (s *Store) Totals(ctx context.Context) (out store.Totals, err error) {
 	err = s.call(ctx, "count projects", func(ctx context.Context, c *pgxpool.Conn) error {
-		return c.QueryRow(ctx, s.sql("SELECT count(*), coalesce(sum(head), 0)::bigint FROM memsvc.projects")).Scan(&out.Projects, &out.Revisions)
+		return s.row1(ctx, c, []any{&out.Projects, &out.Revisions}, "SELECT count(*), coalesce(sum(head), 0)::bigint FROM memsvc.projects")
 	})
 	return out, err
 }
@@ -64,7 +59,7 @@ const sqlSetting = `SELECT doc, version FROM memsvc.settings WHERE scope=$1 AND 
 // Setting returns a document and its version.
 func (s *Store) Setting(ctx context.Context, scope, name string) (doc []byte, version int64, err error) {
 	err = s.call(ctx, "read setting "+name, func(ctx context.Context, c *pgxpool.Conn) error {
-		err := c.QueryRow(ctx, s.sql(sqlSetting), scope, name).Scan(&doc, &version)
+		err := s.row1(ctx, c, []any{&doc, &version}, sqlSetting, scope, name)
 		if errors.Is(err, pgx.ErrNoRows) {
 			doc, version, err = nil, 0, nil
 		}
@@ -89,13 +84,13 @@ func (s *Store) PutSetting(ctx context.Context, scope, name string, doc []byte, 
 		if version > 0 {
 			sql, args = sqlNextSetting, append(args, version)
 		}
-		done, err := c.Exec(ctx, s.sql(sql), args...)
-		if err != nil || done.RowsAffected() > 0 {
+		done, err := s.exec1(ctx, c, sql, args...)
+		if err != nil || done > 0 {
 			return err
 		}
 		var now []byte
 		var have int64
-		err = c.QueryRow(ctx, s.sql(sqlSetting), scope, name).Scan(&now, &have)
+		err = s.row1(ctx, c, []any{&now, &have}, sqlSetting, scope, name)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return store.StaleSetting(scope, name, 0)
 		}
@@ -134,7 +129,7 @@ func (s *Store) PutToken(ctx context.Context, t store.Token) error {
 	tries := 0
 	return s.call(ctx, "keep token "+t.ID, func(ctx context.Context, c *pgxpool.Conn) error {
 		tries++
-		_, err := c.Exec(ctx, s.sql(sqlPutToken), t.ID, t.Hash, string(t.Team), string(t.Project), t.Name, t.Role,
+		_, err := s.exec1(ctx, c, sqlPutToken, t.ID, t.Hash, string(t.Team), string(t.Project), t.Name, t.Role,
 			created, createdNS, expires, expiresNS, revoked, revokedNS)
 		if sqlState(err) != codeUniqueViolation {
 			return err

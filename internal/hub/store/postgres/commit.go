@@ -30,16 +30,16 @@ func (s *Store) CreateProject(ctx context.Context, key memory.ProjectKey, now ti
 	tries := 0
 	return s.call(ctx, "create "+key.String(), func(ctx context.Context, c *pgxpool.Conn) error {
 		tries++
-		done, err := c.Exec(ctx, s.sql(sqlCreate), string(key.Team), string(key.Project), at, ns)
+		done, err := s.exec1(ctx, c, sqlCreate, string(key.Team), string(key.Project), at, ns)
 		if err != nil {
 			return err
 		}
-		if done.RowsAffected() == 0 {
+		if done == 0 {
 			if tries == 1 {
 				return store.Exists(key.String())
 			}
 			var ours bool // the try before may have made it, and its answer was lost
-			if err := c.QueryRow(ctx, s.sql(sqlIsOurs), string(key.Team), string(key.Project), at, ns).Scan(&ours); err != nil {
+			if err := s.row1(ctx, c, []any{&ours}, sqlIsOurs, string(key.Team), string(key.Project), at, ns); err != nil {
 				return err
 			}
 			if !ours {
@@ -168,7 +168,7 @@ func (s *Store) answer(ctx context.Context, c *committing) (store.CommitResult, 
 		return c.result, nil
 	}
 	err := s.read(context.WithoutCancel(ctx), "read a commit of "+c.key.String(), func(ctx context.Context, conn *pgxpool.Conn) error {
-		return snapshot(ctx, conn, func(b *pgx.Batch) {
+		return s.snapshot(ctx, conn, func(b *pgx.Batch) {
 			b.Queue(s.sql(sqlOneMeta), string(c.key.Team), string(c.key.Project), int64(c.result.Head.Revision)).Query(func(rows pgx.Rows) error {
 				commits, err := scanCommits(rows, c.key, false)
 				if len(commits) > 0 {
@@ -198,7 +198,7 @@ func (s *Store) stale(ctx context.Context, key memory.ProjectKey, paths []memory
 	var info store.ProjectInfo
 	var found []memory.Memory
 	err := s.read(ctx, "read "+key.String(), func(ctx context.Context, c *pgxpool.Conn) error {
-		return snapshot(ctx, c, func(b *pgx.Batch) {
+		return s.snapshot(ctx, c, func(b *pgx.Batch) {
 			s.queueInfo(b, key, &info)
 			s.queueList(b, key, store.ListOptions{Paths: paths, Deleted: true, Content: true}, &found)
 		})

@@ -26,7 +26,10 @@ func (s *Store) NewEpoch(ctx context.Context, next memory.Epoch, now time.Time) 
 		}
 		tries++
 		return pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error {
-			if _, err := tx.Exec(ctx, sqlLimits); err != nil {
+			var b pgx.Batch
+			b.Queue(sqlLimits)
+			s.ground.queueMark(&b)
+			if err := tx.SendBatch(ctx, &b).Close(); err != nil {
 				return err
 			}
 			if _, err := tx.Exec(ctx, s.sql("LOCK TABLE memsvc.projects IN EXCLUSIVE MODE")); err != nil {
@@ -96,7 +99,7 @@ func (s *Store) Rewind(ctx context.Context, key memory.ProjectKey, seen memory.E
 	}
 	err = s.call(ctx, "look up an epoch", func(ctx context.Context, c *pgxpool.Conn) error {
 		// True here: the project is younger than an epoch that this history had.
-		return c.QueryRow(ctx, s.sql("SELECT EXISTS (SELECT FROM memsvc.epochs WHERE epoch=$1)"), string(seen)).Scan(&ok)
+		return s.row1(ctx, c, []any{&ok}, "SELECT EXISTS (SELECT FROM memsvc.epochs WHERE epoch=$1)", string(seen))
 	})
 	return 0, ok, err
 }

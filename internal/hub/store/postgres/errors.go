@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -24,6 +25,14 @@ const (
 	codeUnknownPrepared   = "26000"
 	codeUndefinedTable    = "42P01"
 	codeUndefinedSchema   = "3F000"
+	codeUndefinedColumn   = "42703"
+	codeDenied            = "42501" // insufficient_privilege
+	codeUndefinedObject   = "42704" // at connecting: a setting that the server does not know
+	codeUnknownDatabase   = "3D000"
+	codeReadOnly          = "25006"
+	codeLockTimeout       = "55P03"
+	codeQueueFull         = "54000" // of NOTIFY
+	codeMoved             = "22012" // division by zero, which nothing but queueMark provokes
 )
 
 // errLost is a transaction whose COMMIT was not answered: it may have happened.
@@ -52,8 +61,19 @@ func passing(err error) bool {
 		return lostStatement(err)
 	}
 	var netErr net.Error
-	return errors.As(err, &netErr) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) ||
+	return errors.Is(err, errMoved) || errors.As(err, &netErr) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) ||
 		errors.Is(err, context.DeadlineExceeded) || pgconn.SafeToRetry(err) || isConnect(err)
+}
+
+// setUp reports whether err is about how the database is set up: an operator changes it,
+// and clients that try again meet it mended.
+func setUp(err error) bool {
+	switch code := sqlState(err); code {
+	case codeUndefinedTable, codeUndefinedSchema, codeUndefinedColumn, codeDenied, codeUndefinedObject, codeUnknownDatabase, codeMoved:
+		return true
+	default:
+		return strings.HasPrefix(code, "28")
+	}
 }
 
 // lostStatement reports whether a pooler gave the connection to another server process,
@@ -84,11 +104,25 @@ func cause(err error) error {
 		switch pg.Code {
 		case codeUnknownPrepared, codeDuplicatePrepared:
 			return fmt.Errorf("SQLSTATE %s: a pooler in transaction mode loses prepared statements; add default_query_exec_mode=cache_describe to the database URL", pg.Code)
-		case codeUndefinedTable, codeUndefinedSchema:
+		case codeUndefinedTable, codeUndefinedSchema, codeUndefinedColumn:
 			return fmt.Errorf("SQLSTATE %s: the schema is not there; run memsvc migrate", pg.Code)
+		case codeMoved:
+			return fmt.Errorf("the tables are not those of before (SQLSTATE %s)", pg.Code)
+		case codeReadOnly:
+			return fmt.Errorf("it %s (SQLSTATE %s)", readOnlyText, pg.Code)
+		case codeDenied:
+			return fmt.Errorf("%s (SQLSTATE %s); give the user the right: GRANT CREATE ON DATABASE, or a schema of its own: CREATE SCHEMA memsvc AUTHORIZATION", pg.Message, pg.Code)
+		case codeUndefinedObject:
+			return fmt.Errorf("%s (SQLSTATE %s); correct the URL, the part after ?", pg.Message, pg.Code)
+		case codeUnknownDatabase:
+			return fmt.Errorf("%s (SQLSTATE %s); make it, or correct the URL", pg.Message, pg.Code)
+		case codeQueueFull:
+			return fmt.Errorf("%s (SQLSTATE %s)", pg.Message, pg.Code)
 		}
 		switch pg.Code[:2] {
-		case "08", "25", "28", "3D", "40", "53", "55", "57", "58":
+		case "28":
+			return fmt.Errorf("%s (SQLSTATE %s); look at user and password, in the URL, PGPASSWORD or the file of PGPASSFILE", pg.Message, pg.Code)
+		case "08", "25", "40", "53", "55", "57", "58":
 			return fmt.Errorf("%s (SQLSTATE %s)", pg.Message, pg.Code)
 		}
 		return fmt.Errorf("SQLSTATE %s", pg.Code)
@@ -103,7 +137,8 @@ func cause(err error) error {
 func eachOnce(text string) string {
 	var parts []string
 	for line := range strings.Lines(text) {
-		if line = strings.Join(strings.Fields(line), " "); line != "" && !slices.Contains(parts, line) {
+		line = strings.Join(strings.Fields(line), " ")
+		if line != "" && !slices.ContainsFunc(parts, func(told string) bool { return strings.HasSuffix(told, line) }) {
 			parts = append(parts, line)
 		}
 	}
@@ -124,17 +159,34 @@ func (s *Store) public(ctx context.Context, op string, err error) error {
 		return ctx.Err()
 	case sqlState(err) == codeBadText:
 		return store.Invalid("%s: a text holds a NUL character or is not UTF-8; take it out", op)
-	case passing(err), errors.Is(err, errLost):
+	case passing(err), setUp(err), errors.Is(err, errLost):
 		return store.Unavailable(op, cause(err))
 	}
 	return &memory.Error{Reason: memory.ReasonInternal, Message: fmt.Sprintf("%s: %v", op, cause(err))}
 }
 
-// configError tells what is wrong with a database URL without telling its password.
-func configError(err error) error {
-	var parse *pgconn.ParseConfigError
-	if errors.As(err, &parse) {
-		return store.Invalid("database URL: %s", strings.Join(strings.Fields(parse.Error()), " "))
+// openError is public for whoever starts a program: it names the place, and asks for
+// another try only if one can help.
+func (s *Store) openError(err error) error {
+	var known *memory.Error
+	if errors.As(err, &known) {
+		return err
 	}
-	return store.Invalid("database URL: it cannot be read")
+	op := "open the database " + s.place()
+	if setUp(err) {
+		return &memory.Error{Reason: memory.ReasonUnavailable, Message: fmt.Sprintf("%s: %v", op, cause(err))}
+	}
+	return s.public(context.Background(), op, err)
+}
+
+// place names database, hosts and ports.
+func (s *Store) place() string {
+	cfg := s.pool.Config().ConnConfig
+	at := []string{net.JoinHostPort(cfg.Host, strconv.Itoa(int(cfg.Port)))}
+	for _, f := range cfg.Fallbacks {
+		if a := net.JoinHostPort(f.Host, strconv.Itoa(int(f.Port))); !slices.Contains(at, a) {
+			at = append(at, a)
+		}
+	}
+	return fmt.Sprintf("%q at %s", cfg.Database, strings.Join(at, ", "))
 }

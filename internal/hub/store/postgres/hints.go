@@ -35,6 +35,7 @@ type hints struct {
 	say     chan struct{} // a hint is to be sent
 	heard   chan struct{} // another replica sent one
 	hearing atomic.Bool   // hints are known to arrive
+	failed  atomic.Int64  // hints that could not be sent
 
 	once   sync.Once       // starts speak
 	ctx    context.Context //nolint:containedctx // of speak; stop ends it
@@ -60,6 +61,9 @@ func (h *hints) tell() {
 	poke(h.say)
 }
 
+// HintsFailed returns how many hints to the other replicas could not be sent since Open.
+func (s *Store) HintsFailed() int64 { return s.hints.failed.Load() }
+
 // stop ends the sending.
 func (h *hints) stop() {
 	h.cancel()
@@ -76,14 +80,25 @@ func poke(c chan struct{}) {
 // speak sends hints until ctx ends. What cannot be sent is dropped: the others poll.
 func (h *hints) speak(ctx context.Context) {
 	pause := backoff{least: hintEvery, most: hintTimeout}
+	troubled := false
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-h.say:
 		}
-		if h.send(ctx, h.id) == nil {
-			pause.last = 0
+		switch err := h.send(ctx, h.id); {
+		case err == nil && troubled:
+			h.s.log.Info("hints to other replicas go out again")
+			fallthrough
+		case err == nil:
+			pause.last, troubled = 0, false
+		case ctx.Err() == nil:
+			h.failed.Add(1)
+			if !troubled {
+				h.s.log.Warn("hints to other replicas cannot be sent; they notice commits a little later", "error", cause(err).Error())
+			}
+			troubled = true
 		}
 		if !pause.wait(ctx) {
 			return
@@ -128,6 +143,8 @@ func (h *hints) listen(ctx context.Context) {
 // hear listens on a connection of its own until that breaks.
 func (h *hints) hear(ctx context.Context) error {
 	cfg := h.s.pool.Config().ConnConfig
+	refresh(h.s.opts.URL, cfg)
+	cfg.RuntimeParams["application_name"] += "-listen"
 	cfg.OnNotification = func(_ *pgconn.PgConn, n *pgconn.Notification) {
 		if n.Payload != h.id {
 			poke(h.heard)

@@ -52,7 +52,7 @@ func TestHintsReachReplicas(t *testing.T) {
 	must(t, err)
 	defer func() { _ = admin.Close(context.Background()) }()
 	var cut int
-	must(t, admin.QueryRow(ctx, "SELECT count(*) FILTER (WHERE pg_terminate_backend(pid)) FROM pg_stat_activity WHERE query LIKE 'LISTEN %'").Scan(&cut))
+	must(t, admin.QueryRow(ctx, "SELECT count(*) FILTER (WHERE pg_terminate_backend(pid)) FROM pg_stat_activity WHERE query LIKE 'LISTEN %' AND application_name='memsvc-listen'").Scan(&cut))
 	if cut != 1 {
 		t.Fatalf("%d connections listen, want 1", cut)
 	}

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"math"
 	"strconv"
 	"sync"
 	"time"
@@ -65,9 +64,12 @@ func (p *poller) stop() {
 	p.works.Wait()
 }
 
-// since is what a look has seen: the oldest transaction that was under way. 0 is
-// nothing.
-type since uint64
+// since is what a look has seen: the snapshot as PostgreSQL writes it, and the first
+// transaction id that was not given out yet. The zero value is nothing.
+type since struct {
+	snapshot string
+	next     uint64
+}
 
 // run looks until ctx ends.
 func (p *poller) run(ctx context.Context) {
@@ -94,7 +96,7 @@ func (p *poller) run(ctx context.Context) {
 		}
 		hinted, looked = false, time.Now()
 		if p.idle() {
-			last = 0 // to begin anew costs less than to read what nobody asked for
+			last = since{} // to begin anew costs less than to read what nobody asked for
 			continue
 		}
 		changed, now, err := p.look(ctx, last)
@@ -108,7 +110,7 @@ func (p *poller) run(ctx context.Context) {
 			}
 			continue
 		}
-		if last == 0 || troubled || now < last {
+		if last == (since{}) || troubled || now.next < last.next {
 			// What came before this look is not known: it is the first one, or another server
 			// may have taken the place of the one before. A notice without cause is fine.
 			p.s.notices.WakeAll()
@@ -124,43 +126,53 @@ func (p *poller) run(ctx context.Context) {
 	}
 }
 
-// sqlChanged tells the snapshot's oldest transaction under way with what it sees; one
-// row at least. There is an upper bound too: rows that a dump of another server
-// brought along may have transaction ids of the future.
-const sqlChanged = `SELECT pg_snapshot_xmin(pg_current_snapshot())::text, x.team, x.project FROM (SELECT 1) one LEFT JOIN (
+// sqlChanged tells the snapshot with what it sees that the one before did not; one row at
+// least. Not visible were the transactions under way then, which the snapshot lists, and
+// those that began since: what is read is bounded by what is new, and by how many
+// transactions are open, however long. There is an upper bound too: rows that a dump of
+// another server brought along may have transaction ids of the future.
+const sqlChanged = `WITH new AS MATERIALIZED (
+	SELECT pg_snapshot_xmax($1::text::pg_snapshot) AS low, pg_snapshot_xmax(pg_current_snapshot()) AS high,
+		ARRAY(SELECT pg_snapshot_xip($1::text::pg_snapshot)) AS late
+)
+SELECT pg_current_snapshot()::text, (SELECT high FROM new)::text, x.team, x.project FROM (SELECT 1) one LEFT JOIN (
 	SELECT p.team, p.project FROM memsvc.projects p WHERE p.id IN (
-		SELECT project FROM memsvc.commits WHERE xid >= $1::text::xid8 AND xid < pg_snapshot_xmax(pg_current_snapshot()))
+		SELECT project FROM memsvc.commits WHERE xid >= (SELECT low FROM new) AND xid < (SELECT high FROM new)
+		UNION ALL
+		SELECT project FROM memsvc.commits WHERE xid = ANY((SELECT late FROM new)::xid8[]))
 	UNION
-	SELECT team, project FROM memsvc.events WHERE xid >= $1::text::xid8 AND xid < pg_snapshot_xmax(pg_current_snapshot())
+	SELECT team, project FROM memsvc.events WHERE xid >= (SELECT low FROM new) AND xid < (SELECT high FROM new)
+	UNION
+	SELECT team, project FROM memsvc.events WHERE xid = ANY((SELECT late FROM new)::xid8[])
 ) x ON true`
 
-// never is a transaction id that no transaction reaches.
-const never since = math.MaxUint64
+// never is a snapshot after all transactions.
+const never = "18446744073709551615:18446744073709551615:"
 
 // look returns the projects with commits that were not visible at the time of last.
 func (p *poller) look(ctx context.Context, last since) (changed []memory.ProjectKey, now since, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if last == 0 {
-		last = never
+	if last.snapshot == "" {
+		last.snapshot = never
 	}
 	err = p.s.once(ctx, func(ctx context.Context, c *pgxpool.Conn) error {
-		rows, err := c.Query(ctx, p.s.sql(sqlChanged), strconv.FormatUint(uint64(last), 10))
+		rows, err := c.Query(ctx, p.s.sql(sqlChanged), last.snapshot)
 		if err != nil {
 			return err
 		}
 		defer rows.Close()
 		for rows.Next() {
-			var xmin string
+			var seen, xmax string
 			var team, project *string
-			if err := rows.Scan(&xmin, &team, &project); err != nil {
+			if err := rows.Scan(&seen, &xmax, &team, &project); err != nil {
 				return err
 			}
-			n, err := strconv.ParseUint(xmin, 10, 64)
+			n, err := strconv.ParseUint(xmax, 10, 64)
 			if err != nil {
 				return err
 			}
-			now = since(n)
+			now = since{snapshot: seen, next: n}
 			if team != nil {
 				changed = append(changed, memory.ProjectKey{Team: memory.Team(*team), Project: memory.Project(*project)})
 			}

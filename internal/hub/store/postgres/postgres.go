@@ -78,6 +78,7 @@ type Store struct {
 	writers chan struct{}
 	poll    *poller
 	hints   *hints
+	ground  *ground
 	// migration is what Open did to the schema.
 	migration Migration
 
@@ -106,6 +107,7 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 		opts: opts, pool: pool, log: opts.Logger, lanes: newLanes(opts.CacheEntries),
 		writers: make(chan struct{}, max(1, int(pool.Config().MaxConns)*3/4)),
 	}
+	s.ground = &ground{s: s}
 	s.hints = newHints(s)
 	s.poll = newPoller(s, s.hints)
 	if err := s.begin(ctx); err != nil {
@@ -146,12 +148,12 @@ func CheckURL(url string) error {
 }
 
 func parse(url string) (*pgxpool.Config, error) {
-	if !strings.HasPrefix(url, "postgres://") && !strings.HasPrefix(url, "postgresql://") {
-		return nil, store.Invalid("database URL: want postgres://USER@HOST/DATABASE")
+	if err := checkURL(url); err != nil {
+		return nil, err
 	}
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
-		return nil, configError(err)
+		return nil, urlError(url, err)
 	}
 	if !strings.Contains(url, "pool_max_conns=") {
 		cfg.MaxConns = DefaultMaxConns
@@ -164,6 +166,10 @@ func parse(url string) (*pgxpool.Config, error) {
 	}
 	// Nobody listens on these; behind a pooler they may be sent what another one asked for.
 	cfg.ConnConfig.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) {}
+	cfg.BeforeConnect = func(_ context.Context, c *pgx.ConnConfig) error {
+		refresh(url, c)
+		return nil
+	}
 	cfg.MaxConnLifetimeJitter = cfg.MaxConnLifetime / 5
 	cfg.PingTimeout = 2 * time.Second
 	return cfg, nil
@@ -188,7 +194,7 @@ func (s *Store) waiting(ctx context.Context, do func(context.Context) error) err
 			told = text
 		}
 		if !passing(err) || lostStatement(err) || !pause.wait(ctx) {
-			return s.public(context.WithoutCancel(ctx), "open the database", err)
+			return s.openError(err)
 		}
 	}
 }
@@ -238,7 +244,7 @@ func (s *Store) sql(q string) string {
 // replica may have minted one.
 func (s *Store) Epoch(ctx context.Context) (epoch memory.Epoch, err error) {
 	err = s.call(ctx, "read the epoch", func(ctx context.Context, c *pgxpool.Conn) error {
-		return c.QueryRow(ctx, s.sql(sqlEpoch)).Scan((*string)(&epoch))
+		return s.row1(ctx, c, []any{(*string)(&epoch)}, sqlEpoch)
 	})
 	return epoch, err
 }
@@ -286,7 +292,21 @@ func (s *Store) read(ctx context.Context, op string, f func(ctx context.Context,
 // maxTries bounds the tries of a read, and of a transaction that surely did nothing.
 const maxTries = 8
 
+// once runs f with a connection. What may come from another schema than the one that was
+// seen whole is told so: see ground.
 func (s *Store) once(ctx context.Context, f func(ctx context.Context, c *pgxpool.Conn) error) error {
+	err := s.borrow(ctx, f)
+	switch {
+	case telling(err):
+		return s.ground.again(ctx, err)
+	case sqlState(err) == codeReadOnly:
+		// Connections to a server that became a standby, or was one when they were made.
+		s.pool.Reset()
+	}
+	return err
+}
+
+func (s *Store) borrow(ctx context.Context, f func(ctx context.Context, c *pgxpool.Conn) error) error {
 	c, err := s.pool.Acquire(ctx)
 	if err != nil {
 		return err
@@ -296,9 +316,10 @@ func (s *Store) once(ctx context.Context, f func(ctx context.Context, c *pgxpool
 }
 
 // snapshot queues reads that see one state of the database, and sends them in one go.
-func snapshot(ctx context.Context, c *pgxpool.Conn, queue func(b *pgx.Batch)) error {
+func (s *Store) snapshot(ctx context.Context, c *pgxpool.Conn, queue func(b *pgx.Batch)) error {
 	var b pgx.Batch
 	b.Queue("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+	s.ground.queueMark(&b)
 	queue(&b)
 	b.Queue("COMMIT")
 	err := c.SendBatch(ctx, &b).Close()

@@ -43,6 +43,7 @@ func (s *Store) queueInfo(b *pgx.Batch, key memory.ProjectKey, info *store.Proje
 func (s *Store) Project(ctx context.Context, key memory.ProjectKey) (info store.ProjectInfo, err error) {
 	err = s.call(ctx, "read "+key.String(), func(ctx context.Context, c *pgxpool.Conn) error {
 		var b pgx.Batch
+		s.ground.queueMark(&b)
 		s.queueInfo(&b, key, &info)
 		return c.SendBatch(ctx, &b).Close()
 	})
@@ -52,7 +53,7 @@ func (s *Store) Project(ctx context.Context, key memory.ProjectKey) (info store.
 // within queues reads of a project that exists, as one snapshot.
 func (s *Store) within(ctx context.Context, op string, key memory.ProjectKey, queue func(b *pgx.Batch, info *store.ProjectInfo)) (info store.ProjectInfo, err error) {
 	err = s.call(ctx, op+" "+key.String(), func(ctx context.Context, c *pgxpool.Conn) error {
-		return snapshot(ctx, c, func(b *pgx.Batch) {
+		return s.snapshot(ctx, c, func(b *pgx.Batch) {
 			s.queueInfo(b, key, &info)
 			queue(b, &info)
 		})

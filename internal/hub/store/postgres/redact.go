@@ -142,7 +142,7 @@ func (t *txn) redactResults(ctx context.Context, red *store.Redaction) error {
 // IsRedacted reports whether any of the fingerprints was redacted in the team.
 func (s *Store) IsRedacted(ctx context.Context, team memory.Team, fingerprints []string) (found bool, err error) {
 	err = s.call(ctx, "look up redactions", func(ctx context.Context, c *pgxpool.Conn) error {
-		return c.QueryRow(ctx, s.sql("SELECT EXISTS (SELECT FROM memsvc.redactions WHERE team=$1 AND fingerprint=ANY($2))"), string(team), fingerprints).Scan(&found)
+		return s.row1(ctx, c, []any{&found}, "SELECT EXISTS (SELECT FROM memsvc.redactions WHERE team=$1 AND fingerprint=ANY($2))", string(team), fingerprints)
 	})
 	return found, err
 }

@@ -6,6 +6,7 @@ import (
 	"embed"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"strconv"
 
 	"github.com/jackc/pgx/v5"
@@ -34,6 +35,7 @@ func Migrate(ctx context.Context, opts Options) (m Migration, err error) {
 	}
 	defer pool.Close()
 	s := &Store{opts: opts, pool: pool, log: opts.Logger}
+	s.ground = &ground{s: s}
 	err = s.begin(ctx)
 	return s.migration, err
 }
@@ -47,9 +49,13 @@ func SchemaVersion(ctx context.Context, opts Options) (have int, err error) {
 	}
 	defer pool.Close()
 	s := &Store{opts: opts, pool: pool, log: opts.Logger}
+	s.ground = &ground{s: s}
 	err = s.waiting(ctx, func(ctx context.Context) error {
 		return s.once(ctx, func(ctx context.Context, c *pgxpool.Conn) (err error) {
-			have, err = s.version(ctx, c)
+			if err := s.checkServer(ctx, c); err != nil {
+				return err
+			}
+			have, err = s.schemaVersion(ctx, c)
 			return err
 		})
 	})
@@ -72,7 +78,7 @@ func (s *Store) prepareSchema(ctx context.Context) error {
 		if err := s.checkServer(ctx, c); err != nil {
 			return err
 		}
-		have, err := s.version(ctx, c)
+		have, err := s.schemaVersion(ctx, c)
 		if err != nil {
 			return err
 		}
@@ -85,16 +91,20 @@ func (s *Store) prepareSchema(ctx context.Context) error {
 		case have < want && !s.opts.Migrate:
 			return store.Invalid("the database has schema %d, this program needs %d; run memsvc migrate, or serve with --migrate", have, want)
 		case have < want:
-			return s.migrate(ctx, c, want)
+			if err := s.migrate(ctx, c, want); err != nil {
+				return err
+			}
 		}
-		return nil
+		return s.ground.look(ctx, c)
 	})
 }
 
 // checkServer refuses what cannot work.
 func (s *Store) checkServer(ctx context.Context, c *pgxpool.Conn) error {
 	var number, encoding string
-	err := c.QueryRow(ctx, "SELECT current_setting('server_version_num'), current_setting('server_encoding')").Scan(&number, &encoding)
+	var readOnly bool
+	err := c.QueryRow(ctx, "SELECT current_setting('server_version_num'), current_setting('server_encoding'), pg_is_in_recovery() OR current_setting('transaction_read_only')='on'").
+		Scan(&number, &encoding, &readOnly)
 	if err != nil {
 		return err
 	}
@@ -103,6 +113,9 @@ func (s *Store) checkServer(ctx context.Context, c *pgxpool.Conn) error {
 	}
 	if encoding != "UTF8" {
 		return store.Invalid("the database's encoding is %s; make one with ENCODING 'UTF8'", encoding)
+	}
+	if readOnly {
+		return errReadOnly
 	}
 	return nil
 }
@@ -120,6 +133,32 @@ func (s *Store) version(ctx context.Context, c interface {
 	}
 	err = c.QueryRow(ctx, s.sql("SELECT coalesce(max(version), 0) FROM memsvc.version")).Scan(&have)
 	return have, err
+}
+
+// schemaVersion is version of a schema that may be half there: one with our tables and
+// without a version is no new one.
+func (s *Store) schemaVersion(ctx context.Context, c *pgxpool.Conn) (have int, err error) {
+	if have, err = s.version(ctx, c); err != nil || have > 0 {
+		return have, err
+	}
+	var ours []string
+	err = c.QueryRow(ctx, "SELECT coalesce(array_agg('table ' || tablename::text), '{}') FROM pg_tables WHERE schemaname=$1", s.opts.Schema).Scan(&ours)
+	if err != nil {
+		return 0, err
+	}
+	ours = slices.DeleteFunc(ours, func(o string) bool { return !slices.Contains(inventory, o) })
+	if len(ours) == 0 {
+		return 0, nil
+	}
+	// A migration, which is one transaction, may have ended since.
+	if have, err = s.version(ctx, c); err != nil || have > 0 {
+		return have, err
+	}
+	missing := []string{"the row of table version"}
+	if !slices.Contains(ours, "table version") {
+		missing = []string{"table version"}
+	}
+	return 0, incomplete(missing)
 }
 
 // migrate does the steps that are missing. The lock ends with the transaction.

@@ -114,6 +114,7 @@ func (t *txn) begin(ctx context.Context, batch []*job) (found bool, err error) {
 	var b pgx.Batch
 	b.Queue("BEGIN")
 	b.Queue(sqlLimits)
+	t.s.ground.queueMark(&b)
 	b.Queue(t.s.sql(sqlLock), string(t.key.Team), string(t.key.Project)).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			found = true
