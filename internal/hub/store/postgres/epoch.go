@@ -39,6 +39,9 @@ func (s *Store) NewEpoch(ctx context.Context, next memory.Epoch, now time.Time) 
 			if err != nil {
 				return err
 			}
+			if len(epochs) == 0 {
+				return incomplete([]string{noEpochs})
+			}
 			if slices.Contains(epochs, next) {
 				if tries > 1 && epochs[len(epochs)-1] == next {
 					return nil // the try before did it

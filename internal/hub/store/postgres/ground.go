@@ -130,6 +130,12 @@ func (g *ground) lookLocked(ctx context.Context, c *pgxpool.Conn) error {
 	} else if version == 0 {
 		return incomplete([]string{"the row of table version"})
 	}
+	var begun bool
+	if err := c.QueryRow(ctx, g.s.sql("SELECT EXISTS (SELECT FROM memsvc.epochs)")).Scan(&begun); err != nil {
+		return err
+	} else if !begun {
+		return incomplete([]string{noEpochs})
+	}
 	g.tables = tables
 	g.mark.Store(&mark)
 	return nil
@@ -150,6 +156,8 @@ func lacking(have []string) (missing []string) {
 	}
 	return missing
 }
+
+const noEpochs = "the rows of table epochs"
 
 // incomplete says what the schema lacks and what to do.
 func incomplete(missing []string) error {

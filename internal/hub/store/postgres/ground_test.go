@@ -170,6 +170,7 @@ func TestIncompleteSchemas(t *testing.T) {
 		{"an index", "DROP INDEX memsvc.commits_xid", "lacks index commits_xid;"},
 		{"a table", "DROP TABLE memsvc.tokens", "lacks table tokens, "},
 		{"the version", "DELETE FROM memsvc.version", "lacks the row of table version;"},
+		{"the epochs", "DELETE FROM memsvc.epochs", "lacks the rows of table epochs;"},
 		{"the table of it", "DROP TABLE memsvc.version", "lacks table version;"},
 	} {
 		url := server.Database()

@@ -134,12 +134,13 @@ func (p *poller) run(ctx context.Context) {
 const sqlChanged = `WITH new AS MATERIALIZED (
 	SELECT pg_snapshot_xmax($1::text::pg_snapshot) AS low, pg_snapshot_xmax(pg_current_snapshot()) AS high,
 		ARRAY(SELECT pg_snapshot_xip($1::text::pg_snapshot)) AS late
+), changed AS MATERIALIZED (
+	SELECT project FROM memsvc.commits WHERE xid >= (SELECT low FROM new) AND xid < (SELECT high FROM new)
+	UNION
+	SELECT project FROM memsvc.commits WHERE xid = ANY((SELECT late FROM new)::xid8[])
 )
 SELECT pg_current_snapshot()::text, (SELECT high FROM new)::text, x.team, x.project FROM (SELECT 1) one LEFT JOIN (
-	SELECT p.team, p.project FROM memsvc.projects p WHERE p.id IN (
-		SELECT project FROM memsvc.commits WHERE xid >= (SELECT low FROM new) AND xid < (SELECT high FROM new)
-		UNION ALL
-		SELECT project FROM memsvc.commits WHERE xid = ANY((SELECT late FROM new)::xid8[]))
+	SELECT p.team, p.project FROM changed JOIN memsvc.projects p ON p.id=changed.project
 	UNION
 	SELECT team, project FROM memsvc.events WHERE xid >= (SELECT low FROM new) AND xid < (SELECT high FROM new)
 	UNION
