@@ -37,30 +37,32 @@ var inventory = []string{
 // take tables away and put half-loaded ones in their place while connections stay: a head
 // without its log, or an empty table of tokens, must not become an answer.
 type ground struct {
-	s    *Store
-	mark atomic.Pointer[string] // the objects' ids as sqlMark gives them; nil: not looked yet
+	s *Store
+	// ids is the expression that names every constraint and index by its id. Those that
+	// are not there are NULL. Names are looked up in the server's own cache, so that it
+	// costs microseconds.
+	ids  string
+	mark atomic.Pointer[string] // the objects' ids as the expression gives them; nil: not looked yet
 
 	mu     sync.Mutex // one look at a time; guards tables
 	tables string     // the tables' ids
 }
 
-// sqlMark names every constraint and index by its id. Those that are not there are NULL.
-// Names are looked up in the server's own cache, so that it costs microseconds.
-var sqlMark = func() string {
+func newGround(s *Store) *ground {
 	var names []string
 	for _, o := range inventory {
 		if kind, name, _ := strings.Cut(o, " "); kind != "table" {
 			names = append(names, "to_regclass('memsvc."+name+"')")
 		}
 	}
-	return "(ARRAY[" + strings.Join(names, ",") + "]::oid[])::text"
-}()
+	return &ground{s: s, ids: s.sql("(ARRAY[" + strings.Join(names, ",") + "]::oid[])::text")}
+}
 
 // queueMark ends the transaction, with codeMoved, if the schema is not the one that was
 // seen whole. It has to come before what writes, and within one snapshot with what reads.
 func (g *ground) queueMark(b *pgx.Batch) {
 	if mark := g.mark.Load(); mark != nil {
-		b.Queue(g.s.sql("SELECT 1/("+sqlMark+" = $1::text)::int"), *mark)
+		b.Queue("SELECT 1/("+g.ids+" = $1::text)::int", *mark)
 	}
 }
 
@@ -101,13 +103,12 @@ func (g *ground) again(ctx context.Context, why error) error {
 
 // sqlGround asks for all in one go. In a standby nothing can be written for good; a
 // database, a role or the server may be set to read-only too.
-var sqlGround = `SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')='on',
+const sqlGround = `SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')='on',
 	ARRAY(
 		SELECT 'table ' || relname FROM pg_class WHERE relnamespace=n.oid AND relkind='r'
 		UNION ALL SELECT 'constraint ' || conname FROM pg_constraint WHERE connamespace=n.oid AND contype IN ('p','u')
 		UNION ALL SELECT 'index ' || c.relname FROM pg_index i JOIN pg_class c ON c.oid=i.indexrelid WHERE c.relnamespace=n.oid AND i.indisvalid),
-	coalesce((SELECT string_agg(oid::text, ',' ORDER BY relname) FROM pg_class WHERE relnamespace=n.oid AND relkind='r'), ''),
-	` + sqlMark + `
+	coalesce((SELECT string_agg(oid::text, ',' ORDER BY relname) FROM pg_class WHERE relnamespace=n.oid AND relkind='r'), '')
 FROM (SELECT (SELECT oid FROM pg_namespace WHERE nspname=$1) AS oid) n`
 
 // lookLocked looks whether the database can be written and the schema is whole, and
@@ -116,7 +117,7 @@ func (g *ground) lookLocked(ctx context.Context, c *pgxpool.Conn) error {
 	var readOnly bool
 	var have []string
 	var tables, mark string
-	if err := c.QueryRow(ctx, g.s.sql(sqlGround), g.s.opts.Schema).Scan(&readOnly, &have, &tables, &mark); err != nil {
+	if err := c.QueryRow(ctx, "SELECT *, "+g.ids+" FROM ("+sqlGround+") g", g.s.opts.Schema).Scan(&readOnly, &have, &tables, &mark); err != nil {
 		return err
 	}
 	if readOnly {

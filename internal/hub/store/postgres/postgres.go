@@ -107,7 +107,7 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 		opts: opts, pool: pool, log: opts.Logger, lanes: newLanes(opts.CacheEntries),
 		writers: make(chan struct{}, max(1, int(pool.Config().MaxConns)*3/4)),
 	}
-	s.ground = &ground{s: s}
+	s.ground = newGround(s)
 	s.hints = newHints(s)
 	s.poll = newPoller(s, s.hints)
 	if err := s.begin(ctx); err != nil {

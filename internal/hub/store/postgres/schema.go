@@ -35,7 +35,7 @@ func Migrate(ctx context.Context, opts Options) (m Migration, err error) {
 	}
 	defer pool.Close()
 	s := &Store{opts: opts, pool: pool, log: opts.Logger}
-	s.ground = &ground{s: s}
+	s.ground = newGround(s)
 	err = s.begin(ctx)
 	return s.migration, err
 }
@@ -49,7 +49,7 @@ func SchemaVersion(ctx context.Context, opts Options) (have int, err error) {
 	}
 	defer pool.Close()
 	s := &Store{opts: opts, pool: pool, log: opts.Logger}
-	s.ground = &ground{s: s}
+	s.ground = newGround(s)
 	err = s.waiting(ctx, func(ctx context.Context) error {
 		return s.once(ctx, func(ctx context.Context, c *pgxpool.Conn) (err error) {
 			if err := s.checkServer(ctx, c); err != nil {
