@@ -225,6 +225,9 @@ func (c *importCmd) archive(e *env) (err error) {
 		bar, done := e.progress(info.Size(), "import")
 		defer done()
 		res, err := hub.Import(e.ctx, io.TeeReader(f, bar))
+		if errors.Is(err, memory.ErrInvalidArgument) || errors.Is(err, memory.ErrAlreadyExists) || errors.Is(err, memory.ErrSecretDetected) {
+			return fmt.Errorf("import %s: %w", c.File, err) // it is about the file
+		}
 		if err != nil {
 			return err
 		}

@@ -16,7 +16,6 @@ import (
 	"github.com/memsvc/memsvc/internal/hub/store"
 	"github.com/memsvc/memsvc/internal/hub/store/archive"
 	"github.com/memsvc/memsvc/internal/hub/store/postgres"
-	"github.com/memsvc/memsvc/internal/memory"
 	"github.com/memsvc/memsvc/internal/secretscan"
 )
 
@@ -46,8 +45,8 @@ func (c *importCmd) direct(e *env) (err error) {
 	defer func() { err = errors.Join(err, b.Close()) }()
 	res, err := importInto(e.ctx, b, f, opts.Logger, e.far("import"))
 	if err != nil {
-		if refusedArchive(err) {
-			return fmt.Errorf("import %s: %w", c.File, err) // as it was before
+		if told := archiveError(c.File, err); told != nil {
+			return told
 		}
 		return fmt.Errorf("%w\nwhat was taken in stays; call it again to go on", err)
 	}
@@ -64,10 +63,14 @@ func (c *importCmd) direct(e *env) (err error) {
 	return e.done("checked: %d commits are as in the archive, SHA-256 %s", same.Commits, same.Digest)
 }
 
-// refusedArchive reports whether err is about the archive itself, which is judged before
-// anything is written: calling again changes nothing.
-func refusedArchive(err error) bool {
-	return errors.Is(err, memory.ErrInvalidArgument) || errors.Is(err, memory.ErrSecretDetected)
+// archiveError returns err with the file's name if the import ended before anything was
+// taken in, else nil.
+func archiveError(file string, err error) error {
+	var refused *archive.Refused
+	if !errors.As(err, &refused) {
+		return nil
+	}
+	return fmt.Errorf("import %s: %w; nothing was taken in", file, err)
 }
 
 // importInto is what a hub does with an archive, without the hub.

@@ -2,6 +2,7 @@ package hub_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -55,19 +56,23 @@ func TestMoveToADatabase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bad := bytes.Clone(text)
-	bad[len(bad)/2] ^= 1
-	if err := os.WriteFile(file+".bad", bad, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, stderr, code := program(t, "import", "--direct", "--database-url", url, file+".bad"); code == 0 {
-		t.Errorf("a damaged archive was taken: %s", stderr)
+	for at := 20; at < len(text); at += 1 + len(text)/8 { // beyond the first line, which other files lack
+		bad := bytes.Clone(text)
+		bad[at] ^= 1
+		if err := os.WriteFile(file+".bad", bad, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, stderr, code := program(t, "import", "--direct", "--database-url", url, file+".bad")
+		if code != 2 || !strings.HasPrefix(stderr, "memsvc: import "+file+".bad: ") || !strings.HasSuffix(stderr, "; nothing was taken in") ||
+			!strings.Contains(stderr, "export it again") && !strings.Contains(stderr, "the newer memsvc") {
+			t.Errorf("byte %d damaged: code %d, %s", at, code, stderr)
+		}
 	}
 	// Of one that was cut short nothing is taken in, and calling again would not help.
 	if err := os.WriteFile(file+".cut", text[:len(text)/2], 0o600); err != nil {
 		t.Fatal(err)
 	}
-	want := "memsvc: import " + file + ".cut: archive: it ends too early; the file is damaged, export it again"
+	want := "memsvc: import " + file + ".cut: archive: it ends too early; the file is damaged, export it again; nothing was taken in"
 	if _, stderr, code := program(t, "import", "--direct", "--database-url", url, file+".cut"); code != 2 || stderr != want {
 		t.Errorf("a cut archive: code %d, %q, want %q", code, stderr, want)
 	}
@@ -84,7 +89,31 @@ func TestMoveToADatabase(t *testing.T) {
 		t.Errorf("digests %q", digests)
 	}
 
+	// Of a hub where a project has another history nothing is taken, its other projects
+	// neither.
+	foreign := hubtest.Start(t, hubtest.Options{SQLite: true})
+	for _, name := range []string{"aaa", "app"} {
+		c := as(t, foreign, foreign.Token("acme", name, "writer"))
+		_, err := c.CommitChanges(c.ctx(t), &memsvcv1.CommitChangesRequest{Parent: "teams/acme/projects/" + name, RequestId: "r-" + name, Changes: []*memsvcv1.Change{put("x.md", "another hub's")}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(tokenFile, []byte(foreign.AdminToken), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, stderr, code := program(t, "export", file+".foreign", "--hub", foreign.GRPCAddr, "--token-file", tokenFile); code != 0 {
+		t.Fatal(stderr)
+	}
+	_, stderr, code := program(t, "import", "--direct", "--database-url", url, file+".foreign")
+	if code != 1 || !strings.Contains(stderr, "teams/acme/projects/app") || !strings.HasSuffix(stderr, "; nothing was taken in") {
+		t.Errorf("another history: code %d, %s", code, stderr)
+	}
+
 	h := hubtest.Start(t, hubtest.Options{DatabaseURL: url})
+	if _, err := h.Service().Project(t.Context(), hubtest.Admin(), memory.ProjectKey{Team: "acme", Project: "aaa"}, memory.Cursor{}); !errors.Is(err, memory.ErrNotFound) {
+		t.Errorf("another project of the foreign hub came in (%v)", err)
+	}
 	now := as(t, h, token) // the old hub's token
 	for revision := int64(0); revision <= 32; revision++ {
 		if d := cmp.Diff(listAt(t, old, revision), listAt(t, h, revision)); d != "" {

@@ -14,6 +14,7 @@ package archive
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/memsvc/memsvc/internal/hub/store"
@@ -164,8 +165,20 @@ func (f *commitFrame) commit(key memory.ProjectKey) (memory.Commit, error) {
 	return c, nil
 }
 
+// hint ends what is said of a damaged archive.
+const hint = "; the file is damaged, export it again"
+
 func damaged(format string, args ...any) error {
-	return store.Invalid("archive: "+format+"; the file is damaged, export it again", args...)
+	return store.Invalid("archive: "+format+hint, args...)
+}
+
+// unsound is about a part that can be read and that no hub has written so: a rule that it
+// breaks is of less use to a person than what to do.
+func unsound(err error) error {
+	if strings.HasSuffix(err.Error(), hint) {
+		return err
+	}
+	return damaged("%v", err)
 }
 
 // projects lists what the scope covers.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -298,6 +299,45 @@ func TestAnotherHistoryIsRefused(t *testing.T) {
 	}
 }
 
+// TestAnotherHistoryRefusesTheWhole finds the last project of an archive, and another one,
+// with another history: nothing of the others is written, and both are named.
+func TestAnotherHistoryRefusesTheWhole(t *testing.T) {
+	file := export(t, source(t), archive.Scope{})
+	dst := inmem.New(inmem.Options{Epoch: "dst-1"})
+	for _, key := range []memory.ProjectKey{web, other} {
+		must(t, dst.CreateProject(ctx, key, day0))
+		_, err := dst.Commit(ctx, store.CommitRequest{Project: key, Now: day0, Changes: []memory.Change{put("mine.md", "mine")}})
+		must(t, err)
+	}
+	_, err := archive.Import(ctx, dst, bytes.NewReader(file), options("dst-2"))
+	var refused *archive.Refused
+	if !errors.As(err, &refused) || !errors.Is(err, memory.ErrAlreadyExists) || !strings.Contains(err.Error(), web.String()) || !strings.Contains(err.Error(), other.String()) {
+		t.Errorf("error %v, want a refusal that names %s and %s", err, web, other)
+	}
+	if _, err := dst.Project(ctx, payments); !errors.Is(err, memory.ErrNotFound) {
+		t.Errorf("another project was taken in (%v)", err)
+	}
+	tokens, err := dst.Tokens(ctx, "")
+	must(t, err)
+	if epoch, err := dst.Epoch(ctx); err != nil || epoch != "dst-1" || len(tokens) > 0 {
+		t.Errorf("epoch %s, %d tokens, %v: something was written", epoch, len(tokens), err)
+	}
+}
+
+// TestFilesThatAreNoArchive says what they are.
+func TestFilesThatAreNoArchive(t *testing.T) {
+	for text, want := range map[string]string{
+		"SQLite format 3\x00rest of it":        "memsvc restore-backup takes it",
+		"\x1f\x8b\x08\x00 and so on and so on": "the file is compressed; unpack it first",
+		"PK\x03\x04 some other file":           "name a file that memsvc export wrote",
+		"memsvc-ar":                            "it ends too early; the file is damaged, export it again",
+	} {
+		if _, err := archive.Import(ctx, inmem.New(inmem.Options{Epoch: "e"}), strings.NewReader(text), options("x")); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
+
 func TestDamageChangesNothing(t *testing.T) {
 	file := export(t, source(t), archive.Scope{})
 	check := func(what string, bad []byte) {
@@ -306,6 +346,13 @@ func TestDamageChangesNothing(t *testing.T) {
 		_, err := archive.Import(ctx, dst, bytes.NewReader(bad), options("dst-2"))
 		if err == nil {
 			t.Fatalf("%s: it was accepted", what)
+		}
+		var refused *archive.Refused
+		if !errors.As(err, &refused) || !errors.Is(err, memory.ErrInvalidArgument) {
+			t.Fatalf("%s: %v is no refusal", what, err)
+		}
+		if text := err.Error(); strings.Count(text, "export it again")+strings.Count(text, "memsvc export wrote")+strings.Count(text, "the newer memsvc") != 1 {
+			t.Errorf("%s: it does not say once what to do: %s", what, text)
 		}
 		teams, err := dst.Teams(ctx)
 		must(t, err)

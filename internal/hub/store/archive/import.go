@@ -30,7 +30,8 @@ type ImportOptions struct {
 // id, and only what is missing is added. Another history under the same name is an
 // ErrAlreadyExists. Settings and tokens that are there already stay as they are.
 //
-// If r can seek, the whole archive is verified first, and a damaged one changes
+// If r can seek, the whole archive is verified and compared with what is there first: a
+// damaged one, or one with another history of any project, is a *Refused and changes
 // nothing. If it cannot, damage is found when it is reached: what came before it
 // stays, whole commits only, and a further import goes on from there.
 func Import(ctx context.Context, b store.Backend, r io.Reader, opts ImportOptions) (Count, error) {
@@ -40,8 +41,8 @@ func Import(ctx context.Context, b store.Backend, r io.Reader, opts ImportOption
 	if s, ok := r.(io.Seeker); ok {
 		if start, err := s.Seek(0, io.SeekCurrent); err == nil {
 			// The judge's refusals come here too, before anything is written.
-			if err := each(ctx, r, judged(opts.Judge, func(context.Context, frame) error { return nil })); err != nil {
-				return Count{}, err
+			if err := lookFirst(ctx, b, r, opts.Judge); err != nil {
+				return Count{}, &Refused{err}
 			}
 			if _, err := s.Seek(start, io.SeekStart); err != nil {
 				return Count{}, fmt.Errorf("import: %w", err)
@@ -116,7 +117,7 @@ func (g *grammar) accept(f frame) error {
 		}
 	case f.Project != nil:
 		if _, err := memory.ParseProjectKey(f.Project.key().String()); err != nil {
-			return err
+			return unsound(err)
 		}
 		if f.Project.Oldest < 1 || f.Project.Head < 0 || len(f.Project.Spans) == 0 {
 			return damaged("%s has no beginning or no epoch", f.Project.key())
@@ -125,10 +126,10 @@ func (g *grammar) accept(f frame) error {
 	case f.Commit != nil:
 		c, err := f.Commit.commit(g.project.key())
 		if err != nil {
-			return err
+			return unsound(err)
 		}
 		if err := store.CheckImport(c.Project, g.last, g.project.Oldest, g.project.Oldest, []memory.Commit{c}); err != nil {
-			return err
+			return unsound(err)
 		}
 		g.last, g.lastID = c.Revision, c.ID
 		g.commits++
@@ -154,8 +155,7 @@ type importer struct {
 	count Count
 
 	project *projectFrame
-	have    memory.Revision // the target's head; commits up to it are compared
-	known   []memory.Commit // of the target, read ahead for comparing
+	there   there
 	batch   []memory.Commit
 	size    int64
 }
@@ -201,20 +201,10 @@ func (x *importer) begin(ctx context.Context, p *projectFrame) error {
 	if err != nil && !errors.Is(err, memory.ErrAlreadyExists) {
 		return err
 	}
-	info, err := x.b.Project(ctx, key)
-	if err != nil {
+	if x.there, err = thereOf(ctx, x.b, p); err != nil {
 		return err
 	}
-	if have := info.Head.Revision; have > p.Head {
-		return &memory.Error{Reason: memory.ReasonAlreadyExists,
-			Message: fmt.Sprintf("import %s: it is at revision %d, the archive ends at %d; import into another hub, or purge it first", key, have, p.Head)}
-	}
-	if info.Head.Revision > 0 && info.Oldest != p.Oldest {
-		return &memory.Error{Reason: memory.ReasonAlreadyExists,
-			Message: fmt.Sprintf("import %s: it is there from revision %d on, in the archive from %d; import into another hub, or purge it first", key, info.Oldest, p.Oldest)}
-	}
-	x.project, x.have = p, info.Head.Revision
-	x.known, x.batch, x.size = nil, nil, 0
+	x.project, x.batch, x.size = p, nil, 0
 	return nil
 }
 
@@ -229,30 +219,13 @@ func (x *importer) commit(ctx context.Context, f *commitFrame) error {
 		x.count.Bytes += c.Changes[i].Size
 		x.size += c.Changes[i].Size
 	}
-	if c.Revision <= x.have {
-		return x.compare(ctx, &c)
+	if c.Revision <= x.there.have {
+		return x.there.compare(ctx, x.b, &c)
 	}
 	x.batch = append(x.batch, c)
 	if len(x.batch) >= maxBatchCommits || x.size >= maxBatchBytes {
 		return x.flush(ctx)
 	}
-	return nil
-}
-
-// compare checks that the target has this very commit.
-func (x *importer) compare(ctx context.Context, c *memory.Commit) error {
-	if len(x.known) == 0 {
-		known, err := x.b.History(ctx, c.Project, c.Revision-1, maxBatchCommits, maxBatchBytes)
-		if err != nil {
-			return err
-		}
-		x.known = known
-	}
-	if len(x.known) == 0 || x.known[0].Revision != c.Revision || x.known[0].ID != c.ID || !sameContents(&x.known[0], c) {
-		return &memory.Error{Reason: memory.ReasonAlreadyExists,
-			Message: fmt.Sprintf("import %s: the project is there with another history, which parts at revision %d; import into another hub, or purge it first", c.Project, c.Revision)}
-	}
-	x.known = x.known[1:]
 	return nil
 }
 

@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"hash"
 	"io"
+
+	"github.com/memsvc/memsvc/internal/hub/store"
 )
 
 // writer writes the frames of an archive.
@@ -60,17 +62,35 @@ func newReader(r io.Reader) (*reader, error) {
 	a := &reader{r: bufio.NewReaderSize(r, 1<<16), sum: sha256.New()}
 	got := make([]byte, len(magic))
 	if err := a.full(got); err != nil || string(got) != magic {
-		return nil, errNotArchive(err)
+		return nil, errNotArchive(got, err)
 	}
 	return a, nil
 }
 
+// Beginnings of files that are taken for archives by mistake.
+const (
+	sqliteMagic = "SQLite format 3"
+	gzipMagic   = "\x1f\x8b"
+	zstdMagic   = "\x28\xb5\x2f\xfd"
+	xzMagic     = "\xfd7zXZ"
+)
+
 // errNotArchive says that this is no archive, unless reading itself failed.
-func errNotArchive(err error) error {
+func errNotArchive(got []byte, err error) error {
+	begins := func(m string) bool { return bytes.HasPrefix(got, []byte(m)) }
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
 		return err
 	}
-	return damaged("the file does not begin as an archive of memsvc does")
+	read := bytes.TrimRight(got, "\x00")
+	switch {
+	case begins(sqliteMagic):
+		return store.Invalid("archive: this is a database, as memsvc backup writes it, and no archive; memsvc restore-backup takes it")
+	case begins(gzipMagic), begins(zstdMagic), begins(xzMagic):
+		return store.Invalid("archive: the file is compressed; unpack it first")
+	case err != nil && bytes.HasPrefix([]byte(magic), read): // the beginning of one, or empty
+		return damaged("it ends too early")
+	}
+	return store.Invalid("archive: the file does not begin as one; name a file that memsvc export wrote")
 }
 
 // full fills b and counts it into the digest.
