@@ -56,3 +56,18 @@ func TestFailingLinkPausesHoweverTheDirectoryMoves(t *testing.T) {
 		}
 	}
 }
+
+// Uploads that only a person can let go are not asked for every second.
+func TestStuckUploadsAreAskedForSeldom(t *testing.T) {
+	held := syncer.Result{Phase: syncer.PhasePending, Again: time.Second}
+	for _, stuck := range []bool{false, true} {
+		r := &runner{gate: &uploadGate{since: time.Now(), stuck: stuck}}
+		for range 20 {
+			r.unfinished(held, syncer.Status{})
+		}
+		got := r.unfinished(held, syncer.Status{})
+		if want := maxRetry / 2; stuck != (got >= want) || !stuck && got > time.Second {
+			t.Errorf("stuck %v: asked again in %v", stuck, got)
+		}
+	}
+}

@@ -82,8 +82,11 @@ type UploadsWait struct {
 	Stuck bool `json:"stuck"`
 }
 
-// waiting returns nil while files may be sent.
+// waiting returns nil while files may be sent, as they always may without a gate.
 func (g *uploadGate) waiting() *UploadsWait {
+	if g == nil {
+		return nil
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.since.IsZero() {
