@@ -43,6 +43,7 @@ type grammar struct {
 	RestoreBackup restoreBackupCmd `cmd:"" help:"Make a backup the store of a data directory, under a new epoch."`
 	Export        exportCmd        `cmd:"" help:"Write an archive with full history, or a project as Markdown files."`
 	Import        importCmd        `cmd:"" help:"Take an archive into the hub, or Markdown files into a project."`
+	Check         checkCmd         `cmd:"" help:"Look for damage in a database or a data directory: what was changed or removed by hand."`
 	Healthcheck   healthcheckCmd   `cmd:"" help:"Ask a running hub whether it is ready; exit 0 if so."`
 	Version       versionCmd       `cmd:"" help:"Print the version."`
 }

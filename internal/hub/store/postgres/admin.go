@@ -54,6 +54,15 @@ func (s *Store) Totals(ctx context.Context) (out store.Totals, err error) {
 	return out, err
 }
 
+// Orphans counts projects that have commits and no row of their own: a purge takes both,
+// so that somebody removed the row by hand.
+func (s *Store) Orphans(ctx context.Context) (n int64, err error) {
+	err = s.call(ctx, "look for orphans", func(ctx context.Context, c *pgxpool.Conn) error {
+		return s.row1(ctx, c, []any{&n}, "SELECT count(DISTINCT project) FROM memsvc.commits c WHERE NOT EXISTS (SELECT FROM memsvc.projects p WHERE p.id=c.project)")
+	})
+	return n, err
+}
+
 const sqlSetting = `SELECT doc, version FROM memsvc.settings WHERE scope=$1 AND name=$2`
 
 // Setting returns a document and its version.
