@@ -191,3 +191,18 @@ func (s *Server) Database() string {
 	}
 	return strings.Replace(s.URL, "/"+cfg.Database, "/"+name, 1)
 }
+
+// Run runs a client program of PostgreSQL, such as pg_dump, of the version of a server of
+// our own. A machine that has the server without its clients skips the test.
+func (s *Server) Run(name string, args ...string) (out string, err error) {
+	s.t.Helper()
+	program := filepath.Join(s.own.bin, name)
+	if _, err := os.Stat(program); err != nil {
+		if os.Getenv("CI") != "" {
+			s.t.Fatalf("pgtest: %v", err)
+		}
+		s.t.Skipf("pgtest: %v", err)
+	}
+	text, err := exec.Command(program, args...).CombinedOutput()
+	return string(text), err
+}
