@@ -92,7 +92,10 @@ func TestRestoreBelowRunningReplicas(t *testing.T) {
 		{"clean", func() { restore("--clean", "--if-exists") }},
 		{"parallel", func() { restore("--clean", "--if-exists", "-j2") }},
 		{"schema dropped", func() {
-			must((&pgtest.Server{URL: url}).Exec(t.Context(), "DROP SCHEMA memsvc CASCADE"))
+			// It may be the one to give up where it and a hub's call wait for each other.
+			hubtest.Eventually(t, time.Minute, "the schema is dropped", func() bool {
+				return (&pgtest.Server{URL: url}).Exec(t.Context(), "DROP SCHEMA memsvc CASCADE") == nil
+			})
 			restore()
 		}},
 		{"database dropped", func() {
