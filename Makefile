@@ -99,6 +99,10 @@ quality: ## Print how good extraction and tidying are on the labelled sets
 simulate: ## Simulate many machines and faults with SEEDS seeds, or for SIMTIME
 	CGO_ENABLED=0 go test -count=1 -timeout 60m ./internal/simtest -v -run '^TestSimulate(Solo)?$$' $(if $(SEEDS),-seeds=$(SEEDS),-simtime=$(SIMTIME))
 
+.PHONY: upgrade
+upgrade: ## Upgrade replicas and agents from the programs of revision FROM to these, under load
+	./hack/upgrade.sh $(FROM)
+
 .PHONY: rules
 rules: ## Check alert rules and dashboards with Prometheus itself (built on first use, some minutes)
 	./hack/rules.sh

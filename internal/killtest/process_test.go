@@ -60,6 +60,14 @@ func command(ctx context.Context, program string, args ...string) *exec.Cmd {
 	return cmd
 }
 
+// of makes cmd run the program of another directory; "" leaves it.
+func of(programs string, cmd *exec.Cmd) *exec.Cmd {
+	if programs != "" {
+		cmd.Path = filepath.Join(programs, filepath.Base(cmd.Path))
+	}
+	return cmd
+}
+
 // launch starts a program and makes sure that it ends with the test, and that its log
 // is seen if the test fails.
 func launch(t *testing.T, name string, cmd *exec.Cmd) *process {

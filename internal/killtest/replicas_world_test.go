@@ -25,6 +25,7 @@ import (
 type fleet struct {
 	t        *testing.T
 	database *pgtest.Server
+	url      string // of the database
 	hubs     []*hub
 	front    *hub // the balancer as if it were a hub, for what speaks to one
 }
@@ -32,10 +33,17 @@ type fleet struct {
 // newFleet starts the database, with a disk that it waits for, and so many hubs on it.
 func newFleet(t *testing.T, hubs int, settings ...string) *fleet {
 	t.Helper()
+	return newFleetOf(t, "", hubs, settings...)
+}
+
+// newFleetOf is newFleet with the programs of a directory, the schema theirs too.
+func newFleetOf(t *testing.T, programs string, hubs int, settings ...string) *fleet {
+	t.Helper()
 	f := &fleet{t: t, database: pgtest.Start(t, pgtest.Options{Own: true, Durable: true, Settings: settings})}
 	url := f.database.Database()
-	if _, errOut, code := call(t, "memsvc", "migrate", "--database-url", url); code != 0 {
-		t.Fatalf("migrate: %s", errOut)
+	f.url = url
+	if out, err := of(programs, command(t.Context(), "memsvc", "migrate", "--database-url", url)).CombinedOutput(); err != nil {
+		t.Fatalf("migrate: %v: %s", err, out)
 	}
 	admin := filepath.Join(tempDir(t), "admin.token")
 	if _, errOut, code := call(t, "memsvc", "token", "bootstrap", "--database-url", url, "--out", admin); code != 0 {
@@ -43,7 +51,7 @@ func newFleet(t *testing.T, hubs int, settings ...string) *fleet {
 	}
 	for range hubs {
 		h := &hub{t: t, data: filepath.Join(tempDir(t), "unused"), grpc: freeAddr(t), web: freeAddr(t), ops: freeAddr(t),
-			adminToken: admin, extra: []string{"--database-url", url}}
+			adminToken: admin, programs: programs, extra: []string{"--database-url", url}}
 		h.start()
 		f.hubs = append(f.hubs, h)
 	}

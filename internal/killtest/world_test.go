@@ -39,6 +39,7 @@ type hub struct {
 	adminToken     string // file
 	writerToken    string // file
 	extra          []string
+	programs       string     // directory of the programs; "" are those of this source
 	mu             sync.Mutex // guards p
 	p              *process
 }
@@ -99,7 +100,7 @@ func (h *hub) args() []string {
 // start starts the hub on its addresses and data and waits until it listens.
 func (h *hub) start() {
 	h.t.Helper()
-	p := launch(h.t, "the hub", command(context.Background(), "memsvc", h.args()...))
+	p := launch(h.t, "the hub", of(h.programs, command(context.Background(), "memsvc", h.args()...)))
 	h.mu.Lock()
 	h.p = p
 	h.mu.Unlock()
@@ -201,6 +202,8 @@ type machine struct {
 	token string
 	uid   int // whom the agent runs as; 0 = as the test does
 
+	programs string // directory of the programs; "" are those of this source
+
 	mu sync.Mutex // guards p
 	p  *process
 }
@@ -241,7 +244,7 @@ func (m *machine) kill() { m.process().kill() }
 
 // as makes a program run as the machine's user.
 func (m *machine) as(ctx context.Context, args ...string) *exec.Cmd {
-	cmd := command(ctx, "memsync-agent", args...)
+	cmd := of(m.programs, command(ctx, "memsync-agent", args...))
 	if m.uid != 0 {
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(m.uid), Gid: uint32(m.uid)}
 	}
