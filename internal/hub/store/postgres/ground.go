@@ -87,17 +87,12 @@ func (g *ground) again(ctx context.Context, why error) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	before := *g.mark.Load()
-	tables := g.tables
 	if err := g.s.borrow(ctx, g.lookLocked); err != nil {
 		return err
 	}
 	if sqlState(why) != codeMoved && before == *g.mark.Load() {
 		return why
 	}
-	if tables != g.tables {
-		g.s.log.Warn("the database was put back under the running hub; if it was a backup, and not yet done: memsvc migrate --restored")
-	}
-	g.s.notices.WakeAll() // what there was to notice is not known
 	return errMoved
 }
 
@@ -136,6 +131,12 @@ func (g *ground) lookLocked(ctx context.Context, c *pgxpool.Conn) error {
 		return err
 	} else if !begun {
 		return incomplete([]string{noEpochs})
+	}
+	if before := g.mark.Load(); before != nil && *before != mark {
+		if tables != g.tables {
+			g.s.log.Warn("the database was put back under the running hub; if it was a backup, and not yet done: memsvc migrate --restored")
+		}
+		g.s.notices.WakeAll() // what there was to notice is not known
 	}
 	g.tables = tables
 	g.mark.Store(&mark)

@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/memsvc/memsvc/internal/hub/store"
 	"github.com/memsvc/memsvc/internal/hub/store/postgres"
+	"github.com/memsvc/memsvc/internal/hubtest"
 	"github.com/memsvc/memsvc/internal/memory"
 	"github.com/memsvc/memsvc/internal/pgtest"
 )
@@ -59,7 +61,8 @@ func TestInventoryIsTheSchema(t *testing.T) {
 func TestHalfLoadedDatabaseAnswersNothing(t *testing.T) {
 	t.Parallel()
 	url := pgtest.Start(t, pgtest.Options{}).Database()
-	s := open(t, postgres.Options{URL: url})
+	var log hubtest.Buffer
+	s := open(t, postgres.Options{URL: url, NoHints: true, PollEvery: time.Hour, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	defer func() { _ = s.Close() }()
 	key := memory.ProjectKey{Team: "acme", Project: "p"}
 	must(t, s.CreateProject(ctx, key, time.Now()))
@@ -146,18 +149,22 @@ func TestHalfLoadedDatabaseAnswersNothing(t *testing.T) {
 	case <-wake:
 	default:
 	}
-	for _, name := range []string{"Probe", "Project", "TokenByHash", "List", "Setting", "Publish", "Commit"} {
+	must(t, s.Probe(ctx)) // the first to see that it is whole
+	select {
+	case <-wake:
+	case <-time.After(20 * time.Second):
+		t.Error("no notice for the watchers of the database that was put back")
+	}
+	if !strings.Contains(log.String(), "memsvc migrate --restored") {
+		t.Errorf("the log does not say that the database was put back: %s", log.String())
+	}
+	for _, name := range []string{"Project", "TokenByHash", "List", "Setting", "Publish", "Commit"} {
 		if err := calls[name](); err != nil {
 			t.Errorf("whole again: %s: %v", name, err)
 		}
 	}
 	if written := strings1(t, url, "SELECT name FROM memsvc.settings UNION ALL SELECT epoch FROM memsvc.epochs WHERE epoch='next' UNION ALL SELECT id FROM memsvc.tokens WHERE id='u'"); len(written) > 0 {
 		t.Errorf("written into what was not whole: %v", written)
-	}
-	select {
-	case <-wake:
-	case <-time.After(20 * time.Second):
-		t.Error("no notice for the watchers of the database that was put back")
 	}
 }
 
