@@ -207,3 +207,41 @@ func TestAlertsAreWhole(t *testing.T) {
 		}
 	}
 }
+
+// TestRunbooksNameWhatIsThere looks for the panels and the log lines that the runbooks send
+// people to: panels by their titles, log lines in the source of the two programs.
+func TestRunbooksNameWhatIsThere(t *testing.T) {
+	text := readAll(t, "docs/runbooks.md")["docs/runbooks.md"]
+	titles := map[string]bool{}
+	for _, b := range boards(t) {
+		for _, p := range b.Panels {
+			titles[p.Title] = true
+		}
+	}
+	named := regexp.MustCompile(`“([^”]+)”`).FindAllStringSubmatch(text, -1)
+	if len(named) < 20 {
+		t.Fatalf("only %d panels are named", len(named))
+	}
+	for _, m := range named {
+		if !titles[m[1]] {
+			t.Errorf("docs/runbooks.md: no dashboard has a panel %q", m[1])
+		}
+	}
+	var source strings.Builder
+	for _, pattern := range []string{"internal/hub/*.go", "internal/hub/*/*.go", "internal/hub/*/*/*.go", "internal/agent/*.go", "internal/telemetry/*.go"} {
+		for file, code := range readAll(t, pattern) {
+			if !strings.HasSuffix(file, "_test.go") {
+				source.WriteString(code)
+			}
+		}
+	}
+	lines := regexp.MustCompile("(?i)\\blog lines?(?: with)? `([^`]+)`|\\blines `([^`]+)`").FindAllStringSubmatch(text, -1)
+	if len(lines) < 5 {
+		t.Fatalf("only %d log lines are named", len(lines))
+	}
+	for _, m := range lines {
+		if line := m[1] + m[2]; !strings.Contains(source.String(), `"`+line) {
+			t.Errorf("docs/runbooks.md: nothing logs %q", line)
+		}
+	}
+}
