@@ -155,7 +155,7 @@ func TestUnreadableForAWhile(t *testing.T) {
 		must(t, os.WriteFile(bin, text, 0o755))
 		asOther = func(c *exec.Cmd) {
 			c.Path = bin
-			c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+			runAs(c, nobody)
 		}
 	}
 	a.background(t, asOther)

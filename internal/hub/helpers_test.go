@@ -2,8 +2,10 @@ package hub_test
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"math/rand/v2"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -110,3 +112,17 @@ func (rawCodec) Unmarshal(mem.BufferSlice, any) error { return nil }
 func (rawCodec) Name() string                         { return "proto" }
 
 func containsLine(log, part string) bool { return strings.Contains(log, part) }
+
+// metricsText is what the ops port shows now.
+func metricsText(t *testing.T, h *hubtest.Hub) string {
+	t.Helper()
+	res, err := http.Get("http://" + h.OpsAddr + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(res.Body)
+	if cerr := res.Body.Close(); err != nil || cerr != nil {
+		t.Fatal(err, cerr)
+	}
+	return string(text)
+}

@@ -47,20 +47,6 @@ func secondPeer(t *testing.T, h *hubtest.Hub, token string) caller {
 	return caller{memsvcv1.NewMemoryServiceClient(conn), memsvcv1.NewAdminServiceClient(conn), token}
 }
 
-// metricsText is what the ops port shows now.
-func metricsText(t *testing.T, h *hubtest.Hub) string {
-	t.Helper()
-	res, err := http.Get("http://" + h.OpsAddr + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := io.ReadAll(res.Body)
-	if cerr := res.Body.Close(); err != nil || cerr != nil {
-		t.Fatal(err, cerr)
-	}
-	return string(text)
-}
-
 // TestOnePeerDoesNotShutOthersOut has one peer open as many connections as the port
 // takes at all, on both APIs, and say nothing on them: another peer still commits, and
 // what the hub holds of the first stays small.

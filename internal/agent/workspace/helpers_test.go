@@ -159,3 +159,8 @@ func tree(t testing.TB, dir string) map[string]string {
 	}
 	return out
 }
+
+func isDisplaced(name string) bool {
+	_, ok := parseDisplaced(name)
+	return ok
+}

@@ -10,11 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func isDisplaced(name string) bool {
-	_, ok := parseDisplaced(name)
-	return ok
-}
-
 // cutOff leaves the disk as a kill does right after the file took its temporary name:
 // text is what was found under it then, now what stands in its place ("" = nothing).
 func cutOff(t *testing.T, w *Workspace, name, in, out, text, now string) {

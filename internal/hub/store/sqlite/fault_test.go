@@ -11,7 +11,6 @@ import (
 	"runtime"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -122,11 +121,12 @@ func mountTmpfs(t *testing.T, size int) string {
 		t.Skip("needs root on Linux to mount a small tmpfs; max_page_count stands in elsewhere")
 	}
 	dir := t.TempDir()
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%d", size)); err != nil {
+	unmount, err := mount(dir, fmt.Sprintf("size=%d", size))
+	if err != nil {
 		t.Skipf("a tmpfs cannot be mounted here: %v", err)
 	}
 	t.Cleanup(func() {
-		if err := syscall.Unmount(dir, 0); err != nil {
+		if err := unmount(); err != nil {
 			t.Errorf("unmount: %v", err)
 		}
 	})
