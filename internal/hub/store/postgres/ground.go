@@ -19,7 +19,8 @@ import (
 
 // inventory is what the schema of this program consists of. A dump is restored in the order
 // tables, rows, constraints and indexes, and taken away in the opposite one, so that a
-// schema which has all of them has all rows.
+// schema which has all of them has all rows. A step adds to it what it makes; what a step
+// takes away leaves the list a release earlier, since replicas of that one still run then.
 var inventory = []string{
 	"table audit", "table commits", "table epochs", "table events", "table heads", "table leases", "table projects",
 	"table redactions", "table replicas", "table requests", "table settings", "table spans", "table teams",
