@@ -58,6 +58,12 @@ func Main(ctx context.Context, app App) int {
 	var models ModelSettings
 	defaultState, stateErr := DefaultStateDir(os.Getenv)
 	opts := options(app.Stdout, app.Stderr, defaultState)
+	if len(app.Args) == 0 {
+		// A client that leaves out the arguments of a hook runs this; 2 would be its veto.
+		opts.Stdout = app.Stderr
+		_, _ = config.Parse(&g, opts, []string{"--help"})
+		return ExitTrouble
+	}
 	opts.Sections = map[string]any{"links": &links, "model": &models}
 	var warnings []string
 	opts.Warn = func(line string) { warnings = append(warnings, line) }

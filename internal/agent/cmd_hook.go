@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -68,7 +69,17 @@ func (x *hookCmd) answer(c *command) error {
 
 // isHook reports whether a command line is that of a hook, even one that cannot be
 // understood: clients take an exit code of 2 for a veto.
-func isHook(args []string) bool { return len(args) > 0 && args[0] == "hook" }
+func isHook(args []string) bool {
+	for i := 0; i < len(args); i++ {
+		switch a := args[i]; {
+		case slices.Contains([]string{"--config", "--state-dir", "--log-level", "--log-format"}, a):
+			i++ // its value
+		case !strings.HasPrefix(a, "-"):
+			return a == "hook"
+		}
+	}
+	return false
+}
 
 // hookEngine is what hooks ask of this machine.
 type hookEngine struct{ c *command }

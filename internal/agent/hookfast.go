@@ -12,7 +12,7 @@ import (
 // runs it at every prompt, so it goes past the grammar of all commands, which takes
 // longer to build than a hook takes to run.
 func plainHook(args []string, getenv func(string) string) bool {
-	return isHook(args) && len(args) <= 2 && !strings.HasPrefix(args[len(args)-1], "-") && getenv("MEMSYNC_CONFIG") == ""
+	return isHook(args) && len(args) <= 2 && args[0] == "hook" && !strings.HasPrefix(args[len(args)-1], "-") && getenv("MEMSYNC_CONFIG") == ""
 }
 
 // runPlainHook answers the event. The flags that every command has come from the

@@ -61,3 +61,32 @@ func TestPlainHookAnswersLikeTheGrammar(t *testing.T) {
 		t.Error("a settings file is passed over")
 	}
 }
+
+// Clients take exit code 2 for a veto: none comes of a hook, whatever its flags are, nor
+// of the bare program, which is what is left of one where a client ignores arguments.
+func TestNothingAClientRunsIsAVeto(t *testing.T) {
+	t.Setenv("MEMSYNC_STATE_DIR", t.TempDir())
+	for _, test := range []struct {
+		args []string
+		code int
+	}{
+		{nil, ExitTrouble},
+		{[]string{"hook", "--no-such-flag"}, ExitOK},
+		{[]string{"hook", "Stop", "more"}, ExitOK},
+		{[]string{"hook", "Stop", "--log-level"}, ExitOK},
+		{[]string{"hook", "Stop", "--config", "/no/such/file"}, ExitOK},
+		{[]string{"--state-dir", t.TempDir(), "hook", "Stop", "--frob"}, ExitOK},
+		{[]string{"--state-dir=x", "--frob", "hook", "Stop"}, ExitOK},
+		{[]string{"--state-dir", "hook", "frob"}, ExitUsage}, // no hook: a directory's name
+		{[]string{"memory", "hook"}, ExitUsage},
+	} {
+		var out, errs bytes.Buffer
+		code := Main(t.Context(), App{Args: test.args, Stdin: strings.NewReader("{}"), Stdout: &out, Stderr: &errs})
+		if code != test.code || out.Len() > 0 {
+			t.Errorf("%q: exit %d, want %d; it prints %q", test.args, code, test.code, out.String())
+		}
+		if test.args == nil && !strings.Contains(errs.String(), "Commands:") {
+			t.Errorf("the bare program says\n%s", errs.String())
+		}
+	}
+}

@@ -44,7 +44,8 @@ func Clients() []*Client {
 				}
 				return []file{
 					hookFile(settings, e, hooks.ClaudeCode, grouped, func(ev hooks.Event) any {
-						return execHook{"command", e.Command.Exe, e.Command.with("hook", ev.Name), seconds(ev.Timeout)}
+						// Not command and args: a version that does not know args runs the bare program.
+						return shellHook{"command", e.Command.shell("hook", ev.Name), seconds(ev.Timeout)}
 					}),
 					serverFile(servers, e, []string{"mcpServers", server}, stdioServer{"stdio", e.Command.Exe, e.Command.with("mcp")}),
 				}
@@ -123,12 +124,6 @@ func Clients() []*Client {
 
 // The forms of hooks and servers, in the order in which their keys are written.
 type (
-	execHook struct {
-		Type    string   `json:"type"`
-		Command string   `json:"command"`
-		Args    []string `json:"args"`
-		Timeout int      `json:"timeout"` // seconds
-	}
 	shellHook struct {
 		Type    string `json:"type"`
 		Command string `json:"command"`

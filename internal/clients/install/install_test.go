@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/memsvc/memsvc/internal/clients/install"
 )
 
@@ -178,11 +180,7 @@ func TestClaudeCodeGetsItsForm(t *testing.T) {
 	var settings struct {
 		Hooks map[string][]struct {
 			Matcher string
-			Hooks   []struct {
-				Type, Command string
-				Args          []string
-				Timeout       int
-			}
+			Hooks   []map[string]any
 		}
 	}
 	if err := json.Unmarshal([]byte(h.read(".claude/settings.json")), &settings); err != nil {
@@ -194,8 +192,11 @@ func TestClaudeCodeGetsItsForm(t *testing.T) {
 			t.Fatalf("%s: %+v", event, groups)
 		}
 		k := groups[0].Hooks[0]
-		if k.Type != "command" || k.Command != h.env.Command.Exe || k.Timeout != 10 || strings.Join(k.Args, "|") != "hook|"+event+"|--state-dir|"+h.env.Command.Args[1] {
-			t.Errorf("%s: %+v", event, k)
+		// The whole command in one line: a version that does not know args would run the
+		// program without them.
+		line := "'" + h.env.Command.Exe + "' hook " + event + " --state-dir '" + strings.ReplaceAll(h.env.Command.Args[1], "'", `'\''`) + "'"
+		if diff := cmp.Diff(map[string]any{"type": "command", "command": line, "timeout": 10.0}, k); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", event, diff)
 		}
 		// What was chosen late comes after any tool.
 		if writes := event == "PreToolUse"; writes != strings.Contains(groups[0].Matcher, "Write") {
@@ -207,7 +208,7 @@ func TestClaudeCodeGetsItsForm(t *testing.T) {
 	before, after, _ := strings.Cut(whole, `"PostToolUse": [`)
 	h.write(".claude/settings.json", before+`"PostToolUse": [`+strings.Replace(after, `"hooks"`, `"matcher": "Write|Edit", "hooks"`, 1))
 	h.do("claude-code", install.User, false)
-	if text := h.read(".claude/settings.json"); strings.Contains(text, `"Write|Edit"`) || strings.Count(text, `"hook"`) != 6 {
+	if text := h.read(".claude/settings.json"); strings.Contains(text, `"Write|Edit"`) || strings.Count(text, " hook ") != 6 {
 		t.Errorf("an entry of old:\n%s", text)
 	}
 	// Another path of the program takes the old one's place; a person's own keys stay.
@@ -219,6 +220,40 @@ func TestClaudeCodeGetsItsForm(t *testing.T) {
 	}
 	if text := h.read(".claude.json"); strings.Contains(text, "my programs") || !strings.Contains(text, `"env": {"A": "b"}`) {
 		t.Errorf("the new path:\n%s", text)
+	}
+}
+
+// An entry with command and args, as it was once written, gives its place to the line,
+// and is removed as ours.
+func TestClaudeCodeEntryWithArgs(t *testing.T) {
+	old := `{
+  "hooks": {
+    "Stop": [
+      {
+        "hooks": [
+          {
+            "type": "command",
+            "command": "/opt/my programs/memsync-agent",
+            "args": ["hook", "Stop", "--state-dir", "/x"],
+            "timeout": 10
+          }
+        ]
+      },
+      {"hooks": [{"type": "command", "command": "say", "args": ["hook"]}]}
+    ]
+  }
+}
+`
+	h := newHome(t)
+	h.write(".claude/settings.json", old)
+	h.do("claude-code", install.User, false)
+	if text := h.read(".claude/settings.json"); strings.Count(text, `"args"`) != 1 || strings.Contains(text, "/opt") || strings.Count(text, "memsync-agent' hook Stop") != 1 {
+		t.Errorf("installed over an old entry:\n%s", text)
+	}
+	h.write(".claude/settings.json", old)
+	h.do("claude-code", install.User, true)
+	if text := h.read(".claude/settings.json"); strings.Contains(text, "memsync-agent") || !strings.Contains(text, `"say"`) {
+		t.Errorf("an old entry removed:\n%s", text)
 	}
 }
 
