@@ -113,12 +113,8 @@ func (x *dreamCmd) Run(c *command) error {
 		}
 		return x.log(c, p)
 	}
-	m, err := c.model()
-	if err != nil {
-		return err
-	}
 	d := c.state.dreamer(p.Dir, p.team, c.guardOf(p), c.Now)
-	d.Model, d.TextOnly, d.Project = m, c.models.textOnly(), p.Root
+	d.Model, d.TextOnly, d.Project = c.modelOrNone(), c.models.textOnly(), p.Root
 	d.Record = c.state.audit(workDream, p.Dir, "", c.Now, c.unrecorded)
 	if d.Transcripts, err = c.transcriptDirs(false); err != nil {
 		return err

@@ -25,7 +25,8 @@ type extractCmd struct {
 type extractEntry struct {
 	Transcript string   `json:"transcript"`
 	Skipped    string   `json:"skipped,omitempty"`
-	By         string   `json:"by,omitempty"` // rules or model
+	By         string   `json:"by,omitempty"`       // rules or model
+	Fallback   string   `json:"fallback,omitempty"` // why the rules did the work though there is a model
 	Added      []string `json:"added"`
 	Updated    []string `json:"updated"`
 	Removed    []string `json:"removed"`
@@ -50,10 +51,7 @@ func (x *extractCmd) Run(c *command) error {
 	if file, err = filepath.Abs(file); err != nil {
 		return err
 	}
-	m, err := c.model()
-	if err != nil {
-		return err
-	}
+	m := c.modelOrNone()
 	g := c.guardOf(p)
 	talk := extract.Conversation{Session: strings.TrimSuffix(filepath.Base(file), ".jsonl"), Transcript: file}
 	e := &extract.Extractor{
@@ -72,7 +70,7 @@ func (x *extractCmd) Run(c *command) error {
 		return out
 	}
 	entry := extractEntry{
-		Transcript: file, Skipped: r.Skipped, By: r.By, Added: refs(r.Added), Updated: refs(r.Updated), Removed: refs(r.Removed), Refused: append([]string{}, r.Refused...),
+		Transcript: file, Skipped: r.Skipped, By: r.By, Fallback: r.Fallback, Added: refs(r.Added), Updated: refs(r.Updated), Removed: refs(r.Removed), Refused: append([]string{}, r.Refused...),
 		Rounds: r.Rounds, Tokens: r.Usage.Input + r.Usage.Output, MS: r.Took.Milliseconds(),
 	}
 	if x.JSON {
@@ -95,6 +93,9 @@ func (x *extractCmd) Run(c *command) error {
 	}
 	for _, why := range entry.Refused {
 		fmt.Fprintf(c.Stdout, "not written: %s\n", visible(why))
+	}
+	if r.Fallback != "" {
+		fmt.Fprintf(c.Stdout, "by rules; the model did not do it: %s\n", visible(r.Fallback))
 	}
 	if r.Skipped != "" {
 		fmt.Fprintf(c.Stdout, "nothing to do: %s\n", r.Skipped)

@@ -36,7 +36,7 @@ const mcpTokenFile = "mcp.token"
 // Run serves the memories of this project to a coding client.
 func (x *mcpCmd) Run(c *command) error {
 	if err := c.models.check(); err != nil {
-		return err
+		c.warnNoModel(err)
 	}
 	live, err := c.liveModel(slog.New(slog.DiscardHandler)) // the client reads our error stream
 	if err != nil {

@@ -59,13 +59,12 @@ func (x *notesUpdateCmd) Run(c *command) error {
 	if err != nil {
 		return err
 	}
-	m, err := c.model()
+	r, err := notes.Keeper{Model: c.modelOrNone(), Config: p.config}.Update(c.ctx, file, p.dir, true)
 	if err != nil {
 		return err
 	}
-	r, err := notes.Keeper{Model: m, Config: p.config}.Update(c.ctx, file, p.dir, true)
-	if err != nil {
-		return err
+	if r.Fallback != "" {
+		fmt.Fprintf(c.Stderr, "memsync-agent: filled by rules; the model did not do it: %s\n", visible(r.Fallback))
 	}
 	fmt.Fprintln(c.Stdout, r.File)
 	return nil

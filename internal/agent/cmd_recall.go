@@ -87,7 +87,8 @@ func (x *recallCmd) Run(c *command) error {
 	}
 	selector, err := c.selector()
 	if err != nil {
-		return err
+		c.warnNoModel(err)
+		selector = recall.Selector{}
 	}
 	choice, err := selector.Select(c.ctx, memories, req)
 	if err != nil {

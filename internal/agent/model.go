@@ -191,6 +191,21 @@ func (c *command) model() (model.Model, error) {
 	return c.models.open(c.state.modelCounter(c.Now)), nil
 }
 
+// modelOrNone returns the configured model; nil if there is none, or if its settings
+// cannot be used, which is said in one line. What works without a model goes on.
+func (c *command) modelOrNone() model.Model {
+	m, err := c.model()
+	if err != nil {
+		c.warnNoModel(err)
+		return nil
+	}
+	return m
+}
+
+func (c *command) warnNoModel(err error) {
+	fmt.Fprintf(c.Stderr, "memsync-agent: the settings of the language model cannot be used; it is not asked: %s\n", oneLine(err))
+}
+
 // selector chooses memories with the configured model.
 func (c *command) selector() (recall.Selector, error) {
 	return c.selectorOf(c.models), c.models.check()

@@ -46,9 +46,11 @@ type Report struct {
 	Session string
 	// Skipped is why nothing was looked at: nothing new, or the client wrote by itself.
 	Skipped string
-	By      string         // "rules" or "model"
-	Added   []memories.Ref // in a dry run, what would be added
-	Updated []memories.Ref
+	By      string // "rules" or "model"
+	// Fallback is why the rules did the work though there is a model.
+	Fallback string
+	Added    []memories.Ref // in a dry run, what would be added
+	Updated  []memories.Ref
 	// Removed are memories that an earlier run wrote of words that the person has taken
 	// back since, or said anew.
 	Removed []memories.Ref
@@ -61,7 +63,10 @@ type Report struct {
 
 // Run reads what a conversation said since its cursor and writes memories. Runs of one
 // project wait for one another, also in other processes. The cursor advances only when
-// all went well; a dry run writes nothing and leaves it.
+// all went well; a dry run writes nothing and leaves it. Where the model fails, the rules
+// do the work, and that is well: the turns are not kept for the model, since reading them
+// over and over would bring back what a person deleted meanwhile, and double in other
+// words what the rules wrote.
 func (e *Extractor) Run(ctx context.Context, c Conversation, dry bool) (Report, error) {
 	began := e.Now()
 	r := Report{Session: c.Session}
@@ -96,6 +101,10 @@ func (e *Extractor) Run(ctx context.Context, c Conversation, dry bool) (Report, 
 	default:
 		r.By = "model"
 		err = e.ask(ctx, c, turns, dry, &r)
+		if err != nil && ctx.Err() == nil {
+			r.By, r.Fallback = "rules", oneLine(err)
+			err = e.byRules(ctx, c, turns, dry, &r)
+		}
 	}
 	r.Took = e.Now().Sub(began)
 	if err != nil || dry {
@@ -112,6 +121,10 @@ func (e *Extractor) write(ctx context.Context, candidates []Candidate, dry bool,
 	list, _, err := e.Store.List(ctx)
 	if err != nil {
 		return err
+	}
+	var byModel []memories.Ref // what a model wrote before it failed
+	if r.Fallback != "" {
+		byModel = slices.Concat(r.Added, r.Updated)
 	}
 	for _, c := range candidates {
 		d := memories.Draft{Type: c.Type, Name: c.Name, Description: c.Description, Body: c.Body, Scope: memory.ScopePrivate}
@@ -133,7 +146,7 @@ func (e *Extractor) write(ctx context.Context, candidates []Candidate, dry bool,
 		}
 		twin, same := twinOf(list, c, path)
 		switch {
-		case same:
+		case same, holds(list, byModel, c):
 			continue // known already
 		case dry && twin == nil:
 			r.Added = append(r.Added, ref)
@@ -194,6 +207,17 @@ func twinOf(list []memories.Memory, c Candidate, path memory.Path) (twin *memori
 	}
 	return nil, false
 }
+
+// holds reports whether one of the memories refs holds nearly all words of a candidate.
+func holds(list []memories.Memory, refs []memories.Ref, c Candidate) bool {
+	words := terms(memories.Words(c.Body))
+	return slices.ContainsFunc(list, func(m memories.Memory) bool {
+		return slices.Contains(refs, m.Ref) && float64(common(words, terms(string(m.Content)))) >= heldShare*float64(len(words))
+	})
+}
+
+// heldShare of a candidate's words say that a memory holds it.
+const heldShare = 0.75
 
 // withBody gives a memory another body; its frontmatter keeps every byte.
 func withBody(m *memories.Memory, body string) []byte {

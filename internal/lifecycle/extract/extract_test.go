@@ -344,26 +344,87 @@ func TestModelWithAList(t *testing.T) {
 	f.JSON = true
 	f.talk.person("the deploy of yesterday broke because the migration ran twice")
 	m := &scripted.Model{Turns: []scripted.Turn{
-		{Err: model.ErrBusy},
-		scripted.Say("no list here"),
 		scripted.Say("Here:\n```json\n[{\"name\":\"Migration ran twice\",\"type\":\"project\",\"description\":\"why the deploy broke\",\"body\":\"The migration ran twice on 2026-03-09.\"}," +
 			"{\"name\":\"No\",\"type\":\"project\",\"description\":\"d\",\"body\":\"I'm sorry, I can't help with that.\"},{\"name\":\"Key\",\"type\":\"reference\",\"description\":\"d\",\"body\":\"hunter2\"}," +
 			"{\"name\":\"Odd\",\"type\":\"note\",\"description\":\"d\",\"body\":\"b\"}]\n```"),
 	}}
 	f.Model = m
-	for range 2 { // neither trouble nor nonsense moves the cursor
-		if _, err := f.Run(t.Context(), extract.Conversation{Session: "s1", Transcript: f.talk.file}, false); err == nil {
-			t.Fatal("no error")
-		}
-	}
 	r := f.run()
 	if diff := cmp.Diff([]string{"project_migration_ran_twice.md"}, names(r.Added)); diff != "" || len(r.Refused) != 3 {
 		t.Errorf("%+v (-want +got):\n%s", r, diff)
 	}
-	if asked := m.Asked(); !strings.Contains(asked[2].Messages[0].Parts[0].Text, "migration ran twice") || !strings.Contains(asked[2].System, "feedback:") {
+	if asked := m.Asked(); !strings.Contains(asked[0].Messages[0].Parts[0].Text, "migration ran twice") || !strings.Contains(asked[0].System, "feedback:") {
 		t.Error("the model was not shown what was said, or the types")
 	}
 	if _, err := f.Run(t.Context(), extract.Conversation{Session: "s1", Transcript: filepath.Join(t.TempDir(), "none")}, false); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no transcript: %v", err)
+	}
+}
+
+// TestRulesAnswerForAModelThatFails: whatever the trouble, what was said in so many words
+// is written once, the report says why the model did not do it, and the turns are done.
+func TestRulesAnswerForAModelThatFails(t *testing.T) {
+	for name, turns := range map[string][]scripted.Turn{
+		"refused": {{Err: errors.New("status 401\n(invalid_key)")}},
+		"busy":    {{Err: model.ErrBusy}},
+		"garbage": {scripted.Say("no list here")},
+		"late":    {{Err: context.DeadlineExceeded}},
+	} {
+		for _, asList := range []bool{true, false} {
+			if name == "garbage" && !asList {
+				continue // words without a call of a tool say that there is nothing to do
+			}
+			f := newFixture(t)
+			m := &scripted.Model{Turns: turns}
+			f.JSON, f.Model = asList, m
+			f.talk.person("Remember that the staging database is wiped every Sunday. Always use the password hunter2.")
+			r := f.run()
+			if r.By != "rules" || r.Fallback == "" || strings.Contains(r.Fallback, "\n") || len(r.Added) != 1 || len(r.Refused) != 1 {
+				t.Errorf("%s, list %v: %+v", name, asList, r)
+			}
+			if r := f.run(); r.Skipped == "" || len(m.Asked()) != 1 {
+				t.Errorf("%s, list %v: again: %+v", name, asList, r)
+			}
+		}
+	}
+}
+
+// TestAModelThatFailsHalfWay: what it wrote stays, and the rules do not write it again in
+// other words; what the guard refused it is listed.
+func TestAModelThatFailsHalfWay(t *testing.T) {
+	f := newFixture(t)
+	write := func(name, body string) model.Part {
+		in, err := json.Marshal(object{"type": "project", "name": name, "description": name, "body": body})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return model.Part{Call: &model.ToolCall{ID: name, Name: "write", Input: in}}
+	}
+	f.Model = &scripted.Model{Turns: []scripted.Turn{
+		{Response: model.Response{Parts: []model.Part{write("Staging", "The staging database gets wiped every Sunday night."), write("Key", "It is hunter2.")}, Stop: model.StopTools}},
+		{Err: model.ErrBusy},
+	}}
+	f.talk.person("Remember that the staging database is wiped every Sunday. Always run the linter before you commit.")
+	r := f.run()
+	if diff := cmp.Diff([]string{"project_staging.md", "feedback_always_run_the_linter_before_you_commit.md"}, names(r.Added)); diff != "" || r.By != "rules" {
+		t.Errorf("%+v (-want +got):\n%s", r, diff)
+	}
+	if diff := cmp.Diff([]string{"the guard refuses it: password"}, r.Refused); diff != "" {
+		t.Errorf("refused (-want +got):\n%s", diff)
+	}
+}
+
+// TestStoppedIsNotFailed: work that is cut off is done again, by the model.
+func TestStoppedIsNotFailed(t *testing.T) {
+	f := newFixture(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	f.Model = &scripted.Model{Turns: []scripted.Turn{{Do: func(model.Request) (model.Response, error) { cancel(); return model.Response{}, context.Canceled }}}}
+	f.talk.person("Remember that the staging database is wiped every Sunday.")
+	if r, err := f.Run(ctx, extract.Conversation{Session: "s1", Transcript: f.talk.file}, false); err == nil || len(r.Added) != 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	f.Model = nil
+	if r := f.run(); len(r.Added) != 1 {
+		t.Errorf("%+v", r)
 	}
 }

@@ -15,6 +15,9 @@ import (
 	"github.com/memsvc/memsvc/internal/memory"
 )
 
+// listTime bounds the wait for a list, so that there is time left for the rules.
+const listTime = sandbox.DefaultTimeout
+
 // maxPrompt bounds the conversation that a model is shown, in characters; the end counts.
 const maxPrompt = 60_000
 
@@ -68,12 +71,22 @@ func (e *Extractor) ask(ctx context.Context, c Conversation, turns Turns, dry bo
 			r.Added = append(r.Added, ref)
 		}
 	}
+	for _, call := range res.Calls {
+		if call.Refused {
+			r.Refused = append(r.Refused, call.Error)
+		}
+	}
 	return err
 }
 
+// oneLine is what a report says of an error.
+func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+
 // askList lets the model answer with a list of candidates.
 func (e *Extractor) askList(ctx context.Context, first []model.Message, at time.Time, dry bool, r *Report) error {
-	resp, err := e.Model.Complete(ctx, model.Request{System: prompt(true), Messages: first, MaxTokens: 4096})
+	asked, cancel := context.WithTimeout(ctx, listTime)
+	defer cancel()
+	resp, err := e.Model.Complete(asked, model.Request{System: prompt(true), Messages: first, MaxTokens: 4096})
 	r.Rounds, r.Usage = 1, resp.Usage
 	if err != nil {
 		return err
@@ -92,7 +105,7 @@ func (e *Extractor) askList(ctx context.Context, first []model.Message, at time.
 	return e.write(ctx, candidates, dry, r)
 }
 
-// errNoList is an answer without a list; the turns are read again with the next ones.
+// errNoList is an answer without a list.
 var errNoList = errors.New("extract: the model's answer holds no JSON array of memories")
 
 // parseList finds the list in an answer, whatever prose surrounds it. odd counts its

@@ -108,13 +108,7 @@ func revised(list []memories.Memory, c Candidate) []memories.Memory {
 			continue
 		}
 		theirs := terms(memories.Words(body))
-		common := 0
-		for w := range words {
-			if theirs[w] {
-				common++
-			}
-		}
-		if float64(common) >= alike*float64(max(len(words), len(theirs))) && memories.Words(body) != memories.Words(c.Body) {
+		if float64(common(words, theirs)) >= alike*float64(max(len(words), len(theirs))) && memories.Words(body) != memories.Words(c.Body) {
 			out = append(out, m)
 		}
 	}
@@ -127,4 +121,15 @@ func terms(text string) map[string]bool {
 		out[t.Term] = true
 	}
 	return out
+}
+
+// common counts the terms that two texts have in common.
+func common(a, b map[string]bool) int {
+	n := 0
+	for t := range a {
+		if b[t] {
+			n++
+		}
+	}
+	return n
 }

@@ -64,7 +64,10 @@ type Call struct {
 	Target string // the memory or file, if the input named one that can exist
 	Bytes  int    // of the answer
 	Error  string // why it was refused or failed; "" = done
-	Took   time.Duration
+	// Refused says that the text may be no memory: the guard's word, or that of a model
+	// that declines.
+	Refused bool
+	Took    time.Duration
 }
 
 // Run lets m work with the tools until it asks for none, its rounds are used up, or ctx

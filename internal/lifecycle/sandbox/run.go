@@ -102,6 +102,8 @@ func (r *run) answer(ctx context.Context, c model.ToolCall, nth int, cut bool) m
 	result := &model.ToolResult{ID: c.ID, Text: bounded(text, min(maxAnswer, max(r.left, 0)))}
 	if err != nil {
 		rec.Error = recorded(err)
+		var guard *memories.RefusedError
+		rec.Refused = errors.As(err, &guard) || errors.Is(err, errRefusal)
 		result.Text, result.Error = bounded(strings.ToValidUTF8(strings.Join(strings.Fields(err.Error()), " "), "?"), 300), true
 	}
 	rec.Target = recordable(rec.Target)
