@@ -190,7 +190,12 @@ func (x *conflictsResolveCmd) Run(c *command) error {
 	if k, ok, err := c.keptElsewhere(x.selectFlags, x.ID); err != nil {
 		return err
 	} else if ok {
-		return k.resolve(c, p)
+		done, err := k.resolve(c, p)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(c.Stdout, "resolved %s with %s; %s\n", k.id(), p.How, done)
+		return nil
 	}
 	l, err := c.linkOfConflict(x.selectFlags, x.ID)
 	if err != nil {

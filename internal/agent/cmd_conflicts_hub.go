@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"strings"
 	"time"
 
 	"github.com/memsvc/memsvc/internal/agent/syncer"
@@ -36,26 +37,27 @@ type keptConflictEntry struct {
 
 // keptConflicts asks the hubs of the links that the flags choose, or of all known ones.
 func (c *command) keptConflicts(f selectFlags) ([]keptConflict, error) {
-	var links []Link
 	if f.Link != "" || f.Dir != "" || f.Hub != "" || f.Project != "" {
 		l, err := c.choose(f)
 		if err != nil {
 			return nil, err
 		}
-		links = []Link{l}
-	} else {
-		known, err := c.known(f.linkFlags)
-		if err != nil {
-			return nil, err
-		}
-		links = known
+		return c.keptOf([]Link{l})
 	}
+	known, err := c.known(f.linkFlags)
+	if err != nil {
+		return nil, err
+	}
+	return c.keptOf(known)
+}
+
+// keptOf asks the hubs of these links.
+func (c *command) keptOf(links []Link) (all []keptConflict, err error) {
 	type project struct {
 		hub string
 		key memory.ProjectKey
 	}
 	asked := map[project]bool{}
-	var all []keptConflict
 	for _, l := range links {
 		p := project{l.Hub, l.Key()}
 		if asked[p] {
@@ -116,6 +118,21 @@ func whose(principal, machine string) string {
 	return visible(principal + " on " + machine)
 }
 
+// ownConflicts are the open conflicts of this machine: link and path, and their ids.
+type ownConflicts map[string]string
+
+func (o ownConflicts) add(l LinkStatus) {
+	for _, e := range l.Conflicts {
+		o[l.Name()+"\x00"+e.Path] = e.ID
+	}
+}
+
+// at returns this machine's conflict at the place of one that the hub keeps.
+func (o ownConflicts) at(k keptConflict) (id string, ok bool) {
+	id, ok = o[k.link.Name()+"\x00"+string(k.Path)]
+	return id, ok
+}
+
 // keptElsewhere finds a conflict by the hub's id of it, or by its path, and reports
 // false for one of this machine's own, which the state knows better.
 func (c *command) keptElsewhere(f selectFlags, id string) (k keptConflict, found bool, err error) {
@@ -123,35 +140,49 @@ func (c *command) keptElsewhere(f selectFlags, id string) (k keptConflict, found
 	if err != nil {
 		return keptConflict{}, false, err
 	}
-	own := map[string]string{} // link and path → id
+	own := ownConflicts{}
 	for _, l := range st.Links {
 		for _, e := range l.Conflicts {
 			if e.ID == id || e.Path == id {
 				return keptConflict{}, false, nil
 			}
-			own[l.Name()+"\x00"+e.Path] = e.ID
 		}
+		own.add(l)
 	}
 	all, err := c.keptConflicts(f)
 	if err != nil {
 		return keptConflict{}, false, err
 	}
+	k, found, err = findKept(all, own, id)
+	if err == nil && !found {
+		err = usage("no open conflict is called %s; see 'memsync-agent conflicts list', and list --all for what the hub keeps", id)
+	}
+	return k, found, err
+}
+
+// findKept finds the one that an id or a path names, where nothing of this machine stands
+// in its way.
+func findKept(all []keptConflict, own ownConflicts, id string) (keptConflict, bool, error) {
+	var hits []keptConflict
 	for _, one := range all {
-		if one.id() != id && string(one.Path) != id {
-			continue
+		if one.id() == id || string(one.Path) == id {
+			hits = append(hits, one)
 		}
-		if mine, ok := own[one.link.Name()+"\x00"+string(one.Path)]; ok {
-			return keptConflict{}, false, usage("this machine has a conflict at %s itself; resolve it first: 'memsync-agent conflicts resolve %s'", one.Path, mine)
-		}
-		if found {
-			return keptConflict{}, false, usage("the hub keeps several conflicts at %s; name one by its id, see 'memsync-agent conflicts list --all'", id)
-		}
-		k, found = one, true
 	}
-	if !found {
-		return keptConflict{}, false, usage("no open conflict is called %s; see 'memsync-agent conflicts list', and list --all for what the hub keeps", id)
+	if len(hits) == 0 {
+		return keptConflict{}, false, nil
 	}
-	return k, true, nil
+	if mine, ok := own.at(hits[0]); ok {
+		return keptConflict{}, false, usage("this machine has a conflict at %s itself; resolve that one first: %s", hits[0].Path, mine)
+	}
+	if len(hits) > 1 {
+		var ids []string
+		for _, h := range hits {
+			ids = append(ids, h.id())
+		}
+		return keptConflict{}, false, usage("the hub keeps several conflicts at %s; name one by its id: %s", id, strings.Join(ids, ", "))
+	}
+	return hits[0], true, nil
 }
 
 // present returns what the hub has at the conflict's path now; a tombstone or the zero
@@ -164,20 +195,25 @@ func (k keptConflict) present(ctx context.Context, cl *client.Client) (memory.Me
 	return m, err
 }
 
-// show prints both texts as for a conflict of this machine: ours is the one that lost
+// texts returns both texts as for a conflict of this machine: ours is the one that lost
 // its place, theirs what the hub has now.
-func (k keptConflict) show(c *command, json bool) error {
+func (k keptConflict) texts(c *command) (conflictTexts, error) {
 	var m memory.Memory
 	err := c.withHub(k.link, func(cl *client.Client) (err error) {
 		m, err = k.present(c.ctx, cl)
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	t := conflictTexts{
+	return conflictTexts{
 		ConflictEntry: ConflictEntry{ID: k.id(), Path: string(k.Path), HubRevision: int64(m.Revision), Deleted: m.Deleted, Since: k.CreateTime.UTC()},
 		Ours:          string(k.Text), Theirs: string(m.Content),
+	}, err
+}
+
+// show prints both texts.
+func (k keptConflict) show(c *command, json bool) error {
+	t, err := k.texts(c)
+	if err != nil {
+		return err
 	}
 	if json {
 		return printJSON(c.Stdout, t)
@@ -188,10 +224,10 @@ func (k keptConflict) show(c *command, json bool) error {
 
 // resolve ends the conflict: what is chosen is committed, unless it is in place, if the
 // memory is still what it was a moment ago. The machine it arose on learns of it from the
-// hub.
-func (k keptConflict) resolve(c *command, p resolveParams) error {
-	done := "the hub's text stays"
-	err := c.withHub(k.link, func(cl *client.Client) error {
+// hub. done says where the memory stands now.
+func (k keptConflict) resolve(c *command, p resolveParams) (done string, err error) {
+	done = "the hub's text stays"
+	err = c.withHub(k.link, func(cl *client.Client) error {
 		text := k.Text
 		switch p.How {
 		case "theirs":
@@ -223,11 +259,7 @@ func (k keptConflict) resolve(c *command, p resolveParams) error {
 		done = fmt.Sprintf("it is in place as of revision %d", res.Head.Revision)
 		return cl.ResolveConflict(c.ctx, k.Name)
 	})
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(c.Stdout, "resolved %s with %s; %s\n", k.id(), p.How, done)
-	return nil
+	return done, err
 }
 
 // judge has the guard look at a text before it leaves this machine, under the policy

@@ -165,6 +165,9 @@ const newsWait = 200 * time.Millisecond
 
 func syncOf(l LinkStatus) *hooks.Sync {
 	s := &hooks.Sync{Name: l.Name(), Phase: string(l.Phase), Todo: l.Todo}
+	if s.Todo == todoConflicts {
+		s.Todo = todoConflictsEither
+	}
 	for _, r := range l.Refusals {
 		for _, f := range r.Findings {
 			where := r.Path

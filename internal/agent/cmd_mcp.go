@@ -14,7 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/memsvc/memsvc/internal/agent/syncer"
 	"github.com/memsvc/memsvc/internal/buildinfo"
 	"github.com/memsvc/memsvc/internal/client"
 	"github.com/memsvc/memsvc/internal/clients/mcp"
@@ -190,41 +189,6 @@ func (s sharedLink) Restore(ctx context.Context, path string, revision int64) er
 		_, err := cl.Restore(ctx, client.RestoreRequest{Project: s.l.Key(), Revision: memory.Revision(revision), Paths: []memory.Path{p}})
 		return err
 	})
-}
-
-// Conflict returns the texts of an open conflict of this machine.
-func (s sharedLink) Conflict(_ context.Context, id string) (mcp.ConflictTexts, error) {
-	var t conflictTexts
-	err := s.c.act(s.l, methodTexts, textsParams{Link: s.l.ID(), ID: id}, &t, func(ctx context.Context, one *syncer.Syncer) (err error) {
-		t, err = textsParams{ID: id}.do(ctx, one)
-		return err
-	})
-	return mcp.ConflictTexts{ID: t.ID, Path: t.Path, Ours: t.Ours, Theirs: t.Theirs}, err
-}
-
-// Resolve ends a conflict of this machine.
-func (s sharedLink) Resolve(_ context.Context, id, how, merged string) error {
-	p := resolveParams{Link: s.l.ID(), ID: id, How: how, Merged: []byte(merged)}
-	return s.c.act(s.l, methodResolve, p, nil, p.do)
-}
-
-// Status says how the link is, from the daemon or the state on disk.
-func (s sharedLink) Status(context.Context) (mcp.Status, error) {
-	st, err := (&statusCmd{}).read(s.c)
-	if err != nil {
-		return mcp.Status{}, err
-	}
-	for _, l := range st.Links {
-		if l.ID != s.l.ID() {
-			continue
-		}
-		out := mcp.Status{Name: l.Name(), Phase: string(l.Phase), InStep: l.InStep, Todo: l.Todo, Refused: syncOf(l).Refused}
-		for _, k := range l.Conflicts {
-			out.Conflicts = append(out.Conflicts, mcp.OpenRef{ID: k.ID, Path: k.Path})
-		}
-		return out, nil
-	}
-	return mcp.Status{Name: s.l.Name(), Phase: string(PhaseNotRunning)}, nil
 }
 
 // transcriptDirs returns where the conversations of this directory, or all, are kept.

@@ -234,6 +234,14 @@ func (s LinkStatus) gone() bool {
 // todoStart is what there is to do about a link that nobody serves.
 const todoStart = "start it with 'memsync-agent run'"
 
+// What there is to do about conflicts: at a command line, through our tools, and for a
+// model that may have either.
+const (
+	todoConflicts        = "see 'memsync-agent conflicts list', then 'conflicts resolve ID --ours, --theirs or --merged FILE'"
+	todoConflictsByTools = "conflict_read shows both texts of a conflict, conflict_resolve ends it"
+	todoConflictsEither  = "the memsvc tools conflict_read and conflict_resolve show and end a conflict; without them 'memsync-agent conflicts show ID' and 'conflicts resolve ID --ours, --theirs or --merged FILE'"
+)
+
 // todo says what a person can do about a link, in one sentence.
 func todo(s LinkStatus) string {
 	switch {
@@ -248,7 +256,7 @@ func todo(s LinkStatus) string {
 	case s.stuck():
 		return "do what is said of the uploads; until then everything stays here"
 	case len(s.Conflicts) > 0:
-		return "see 'memsync-agent conflicts list', then 'conflicts resolve ID --ours, --theirs or --merged FILE'"
+		return todoConflicts
 	case len(s.Unreadable) > 0:
 		return "make what cannot be read readable for the user that the agent runs as; it is left alone meanwhile"
 	case len(s.Refusals) > 0 && !slices.ContainsFunc(s.Refusals, func(r Refusal) bool { return r.By != syncer.HeldByAgent }):

@@ -129,8 +129,12 @@ func TestRefusalsAndConflictsReachTheConversation(t *testing.T) {
 	var loser *desk
 	hubtest.Eventually(t, patience, "a conflict on one side", func() bool {
 		for _, d := range ds {
-			if strings.Contains(d.hook("SessionStart", map[string]any{"source": "startup"}), "in conflict, both texts are kept: project_rules.md") {
+			got := d.hook("SessionStart", map[string]any{"source": "startup"})
+			if strings.Contains(got, "in conflict, both texts are kept: project_rules.md") {
 				loser = d
+				if !strings.Contains(got, "tools conflict_read and conflict_resolve") || !strings.Contains(got, "memsync-agent conflicts show ID") {
+					t.Errorf("what can be done is not said: %s", got)
+				}
 			}
 		}
 		return loser != nil
@@ -144,6 +148,9 @@ func TestRefusalsAndConflictsReachTheConversation(t *testing.T) {
 		t.Error("the context holds the secret")
 	}
 	status := loser.tool("sync_status", map[string]any{})
+	if !strings.Contains(status, "conflict_read shows both texts") || strings.Contains(status, "memsync-agent conflicts") {
+		t.Errorf("the status says %s", status)
+	}
 	_, id, _ := strings.Cut(status, `"id":"`)
 	id, _, _ = strings.Cut(id, `"`)
 	if got := loser.tool("conflict_read", map[string]any{"id": id}); !strings.Contains(got, `one\nA\nthree`) || !strings.Contains(got, `one\nB\nthree`) {
@@ -157,6 +164,67 @@ func TestRefusalsAndConflictsReachTheConversation(t *testing.T) {
 	})
 	if got := a.tool("memory_history", map[string]any{"memory": "team/project_rules.md"}); !strings.Contains(got, "put project_rules.md") {
 		t.Errorf("the history is %s", got)
+	}
+}
+
+// TestConflictOfAnotherMachineThroughTools: a model sees the conflicts that the hub keeps
+// for other machines, and ends them as it does its own.
+func TestConflictOfAnotherMachineThroughTools(t *testing.T) {
+	h := hubtest.Start(t, hubtest.Options{})
+	ds := desks(t, h, 2)
+	a, b := ds[0], ds[1]
+	a.write("project_rules.md", note("rules", "one\ntwo\nthree"))
+	hubtest.Eventually(t, patience, "the memory there", func() bool { return b.read("project_rules.md") != "(project_rules.md is not there)" })
+	h.Stop()
+	a.write("project_rules.md", note("rules", "one\nA\nthree"))
+	b.write("project_rules.md", note("rules", "one\nB\nthree"))
+	h.StartAgain()
+	type conflict struct{ ID, Path, Of string }
+	open := func(d *desk) (out []conflict) {
+		var res struct {
+			Structured struct{ Conflicts []conflict } `json:"structuredContent"`
+		}
+		must(t, json.Unmarshal([]byte(d.tool("sync_status", map[string]any{})), &res))
+		return res.Structured.Conflicts
+	}
+	var other *desk // where it did not arise
+	var k conflict
+	hubtest.Eventually(t, patience, "the conflict on the other machine", func() bool {
+		for _, d := range ds {
+			if got := open(d); len(got) == 1 && got[0].Of != "" {
+				other, k = d, got[0]
+			}
+		}
+		return other != nil
+	})
+	loser := a
+	if other == a {
+		loser = b
+	}
+	if got := open(loser); len(got) != 1 || got[0].Of != "" || k.Path != "project_rules.md" {
+		t.Errorf("the machine of the conflict has %+v, the other %+v", got, k)
+	}
+	for _, name := range []string{k.ID, k.Path} {
+		if got := other.tool("conflict_read", map[string]any{"id": name}); !strings.Contains(got, `one\nA\nthree`) || !strings.Contains(got, `one\nB\nthree`) {
+			t.Errorf("the texts of %s are %s", name, got)
+		}
+	}
+	if got := other.tool("conflict_read", map[string]any{"id": "nonsense"}); !strings.Contains(got, "no open conflict is called nonsense; sync_status names them") {
+		t.Errorf("an unknown one: %s", got)
+	}
+	if got := other.tool("conflict_resolve", map[string]any{"id": k.ID, "take": "merged", "merged": "the token is " + githubToken}); !strings.Contains(got, "github-pat") || strings.Contains(got, githubToken) {
+		t.Errorf("a secret: %s", got)
+	}
+	if got := other.tool("conflict_resolve", map[string]any{"id": k.ID, "take": "merged", "merged": note("rules", "one\nA and B\nthree")}); !strings.Contains(got, "in place as of revision") {
+		t.Errorf("resolving says %s", got)
+	}
+	hubtest.Eventually(t, patience, "the merged text everywhere", func() bool {
+		return strings.Contains(a.read("project_rules.md"), "A and B") && strings.Contains(b.read("project_rules.md"), "A and B") &&
+			len(open(a))+len(open(b)) == 0
+	})
+	h.Stop()
+	if got := other.tool("sync_status", map[string]any{}); !strings.Contains(got, `"unknown":"conflicts of other machines: `) {
+		t.Errorf("without the hub: %s", got)
 	}
 }
 

@@ -56,9 +56,9 @@ func (h *hub) Conflict(_ context.Context, id string) (mcp.ConflictTexts, error) 
 	return mcp.ConflictTexts{ID: id, Path: "x.md", Ours: "a", Theirs: "b"}, nil
 }
 
-func (h *hub) Resolve(_ context.Context, id, how, merged string) error {
+func (h *hub) Resolve(_ context.Context, id, how, merged string) (string, error) {
 	h.asked = append(h.asked, "resolve "+id+" "+how+" "+merged)
-	return nil
+	return "the rest is in the trash", nil
 }
 
 func (h *hub) Status(context.Context) (mcp.Status, error) {

@@ -31,10 +31,11 @@ type Shared interface {
 	History(ctx context.Context, path string, limit int) ([]Commit, error)
 	// Restore makes path what it was at a revision, by a new commit.
 	Restore(ctx context.Context, path string, revision int64) error
-	// Conflict returns both texts of an open conflict.
+	// Conflict returns both texts of an open conflict, of this machine or of another.
 	Conflict(ctx context.Context, id string) (ConflictTexts, error)
-	// Resolve ends a conflict with "ours", "theirs" or "merged".
-	Resolve(ctx context.Context, id, how, merged string) error
+	// Resolve ends a conflict with "ours", "theirs" or "merged"; done says where that leaves
+	// the texts.
+	Resolve(ctx context.Context, id, how, merged string) (done string, err error)
 	// Status says how the sharing is.
 	Status(ctx context.Context) (Status, error)
 }
@@ -53,7 +54,7 @@ type Commit struct {
 type ConflictTexts struct {
 	ID     string `json:"id"`
 	Path   string `json:"path"`
-	Ours   string `json:"ours" jsonschema:"the text of this machine, which lost its place"`
+	Ours   string `json:"ours" jsonschema:"the text that lost its place: of this machine, or of the one that sync_status names"`
 	Theirs string `json:"theirs" jsonschema:"the hub's text, which is in place; empty if it was deleted there"`
 }
 
@@ -65,13 +66,15 @@ type Status struct {
 	InStep    bool      `json:"in_step"`
 	Todo      string    `json:"todo,omitempty" jsonschema:"what a person can do"`
 	Refused   []string  `json:"refused" jsonschema:"files that stay on this machine: path:line and what to correct"`
-	Conflicts []OpenRef `json:"conflicts"`
+	Conflicts []OpenRef `json:"conflicts" jsonschema:"of this machine, and those of others that the hub keeps"`
+	Unknown   string    `json:"unknown,omitempty" jsonschema:"what could not be found out, and why"`
 }
 
 // OpenRef names an open conflict.
 type OpenRef struct {
 	ID   string `json:"id"`
 	Path string `json:"path"`
+	Of   string `json:"of,omitempty" jsonschema:"whose text lost its place, where that was on another machine"`
 }
 
 // Options say who serves.

@@ -42,11 +42,11 @@ type resolveIn struct {
 type statusIn struct{}
 
 func (t tools) addShared(s *sdk.Server) {
-	add(s, t, "sync_status", "Sync status", "How the sharing of team memories is: what is refused and why, and open conflicts.", reads(), t.status)
+	add(s, t, "sync_status", "Sync status", "How the sharing of team memories is: what is refused and why, and open conflicts; conflict_read shows one, conflict_resolve ends it.", reads(), t.status)
 	add(s, t, "memory_history", "History", "The commits that changed the team's memories, or one of them: revision, author, time.", reads(), t.history)
 	add(s, t, "memory_restore", "Restore a memory", "Bring a team memory back to what it was at a revision, by a new commit.", changes(), t.restore)
-	add(s, t, "conflict_read", "Read a conflict", "Both texts of an open conflict.", reads(), t.conflict)
-	add(s, t, "conflict_resolve", "Resolve a conflict", "End a conflict by taking this machine's text, the hub's, or a merged one.", changes(), t.resolve)
+	add(s, t, "conflict_read", "Read a conflict", "Both texts of an open conflict, of this machine or of another.", reads(), t.conflict)
+	add(s, t, "conflict_resolve", "Resolve a conflict", "End a conflict by taking the text that lost its place, the hub's, or a merged one.", changes(), t.resolve)
 }
 
 // errNotShared is what tools about sharing answer where nothing is shared.
@@ -133,10 +133,11 @@ func (t tools) resolve(ctx context.Context, p Project, in resolveIn) (doneOut, e
 	case (in.Take == "merged") != (in.Merged != ""):
 		return doneOut{}, errors.New("merged: give the text with take merged, and only then")
 	}
-	if err := p.Shared.Resolve(ctx, in.ID, in.Take, in.Merged); err != nil {
+	done, err := p.Shared.Resolve(ctx, in.ID, in.Take, in.Merged)
+	if err != nil {
 		return doneOut{}, err
 	}
-	return doneOut{Done: "resolved with " + in.Take + "; what was given up is in the trash"}, nil
+	return doneOut{Done: "resolved with " + in.Take + "; " + done}, nil
 }
 
 // teamPath takes the path below team/ from what a tool calls a memory.
