@@ -38,6 +38,7 @@ func (x *doctorCmd) Run(c *command) error {
 	d := doctor{c: c}
 	d.agent()
 	d.clients()
+	d.here()
 	links, err := c.known(x.linkFlags)
 	if err != nil {
 		return err
@@ -70,6 +71,17 @@ func (x *doctorCmd) Run(c *command) error {
 		return exitCode(ExitTrouble)
 	}
 	return err
+}
+
+// mixedPersonal is what to know where two projects have one memory directory.
+const mixedPersonal = "the personal memories of both projects lie in that one directory, and each one's clients read the other's"
+
+// here says whether the memory directory of the working directory is another project's.
+func (d *doctor) here() {
+	p, err := d.c.place(placeFlags{})
+	if err == nil && p.closed != nil {
+		d.add("agent", "memory directory", "warning", p.closed.why+"; "+mixedPersonal)
+	}
 }
 
 type doctor struct {

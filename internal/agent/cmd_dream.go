@@ -113,6 +113,9 @@ func (x *dreamCmd) Run(c *command) error {
 		}
 		return x.log(c, p)
 	}
+	if p.closed != nil {
+		return usage("no dream here, for it would tidy what two projects wrote into one directory: %v", p.closed)
+	}
 	d := c.state.dreamer(p.Dir, p.team, c.guardOf(p), c.Now)
 	d.Model, d.TextOnly, d.Project = c.modelOrNone(), c.models.textOnly(), p.Root
 	d.Record = c.state.audit(workDream, p.Dir, "", c.Now, c.unrecorded)

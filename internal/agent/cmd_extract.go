@@ -56,7 +56,7 @@ func (x *extractCmd) Run(c *command) error {
 	talk := extract.Conversation{Session: strings.TrimSuffix(filepath.Base(file), ".jsonl"), Transcript: file}
 	e := &extract.Extractor{
 		Model: m, JSON: c.models.textOnly(), Record: c.state.audit(workExtract, p.Dir, talk.Session, c.Now, c.unrecorded),
-		Store: memories.New(p.Dir, p.team, g), Guard: g, Project: p.Root, Dir: c.state.extractDir(p.Dir), Now: c.Now,
+		Store: c.store(p), Guard: g, Project: p.Root, Dir: c.state.extractDir(p.Dir), Now: c.Now,
 	}
 	r, err := e.Run(c.ctx, talk, x.DryRun)
 	if err != nil {

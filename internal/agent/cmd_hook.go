@@ -16,7 +16,6 @@ import (
 	"github.com/memsvc/memsvc/internal/lifecycle/extract"
 	"github.com/memsvc/memsvc/internal/lifecycle/inject"
 	"github.com/memsvc/memsvc/internal/lifecycle/memdir"
-	"github.com/memsvc/memsvc/internal/lifecycle/memories"
 	modelcommand "github.com/memsvc/memsvc/internal/lifecycle/model/command"
 	"github.com/memsvc/memsvc/internal/lifecycle/notes"
 )
@@ -114,7 +113,11 @@ func (e hookEngine) Project(_ context.Context, cwd, seen string) (hooks.Project,
 		turn.Session, turn.Transcript = session, transcript
 		return c.finished(ctx, turn)
 	}
-	out := hooks.Project{Personal: p.Dir, Team: p.team, Store: memories.New(p.Dir, p.team, g), Guard: g, Finished: finished, Notes: readNotes, Selector: c.hookSelector()}
+	out := hooks.Project{Personal: p.Dir, Team: p.team, Store: c.store(p), Guard: g, Finished: finished, Notes: readNotes, Selector: c.hookSelector()}
+	if p.closed != nil {
+		out.ClosedTeam, out.Closed = p.closed.dir, p.closed.why
+		turn.Mixed = true
+	}
 	if p.link == nil {
 		return out, nil
 	}

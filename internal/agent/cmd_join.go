@@ -181,6 +181,14 @@ func (x *joinCmd) store(c *command, v client.Invite, l Link, links []Link) (made
 	if err := u.write(l.TokenFile, []byte(v.Token+"\n")); err != nil {
 		return false, err
 	}
+	origins, err := readIfThere(c.state.path(originsFile))
+	if err != nil {
+		return false, err
+	}
+	u.add(func() error { return putBack(c.state.path(originsFile), origins) })
+	if err := c.keepOrigin(l); err != nil {
+		return false, err
+	}
 	// The links come last: they are what a program that starts now would serve.
 	before, err := readIfThere(c.state.path("links.json"))
 	if err != nil {

@@ -126,6 +126,9 @@ func (x *linkCmd) Run(c *command) error {
 	if err := c.markAgain(l); err != nil {
 		return err
 	}
+	if err := c.keepOrigin(l); err != nil {
+		return fmt.Errorf("note what the link is for: %w", err)
+	}
 	if err := c.state.storeLinks(append(stored, l)); err != nil {
 		return fmt.Errorf("store the link: %w", err)
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/memsvc/memsvc/internal/buildinfo"
 	"github.com/memsvc/memsvc/internal/client"
 	"github.com/memsvc/memsvc/internal/clients/mcp"
-	"github.com/memsvc/memsvc/internal/lifecycle/memories"
 	"github.com/memsvc/memsvc/internal/lifecycle/skills"
 	"github.com/memsvc/memsvc/internal/lifecycle/transcript"
 	"github.com/memsvc/memsvc/internal/memory"
@@ -118,7 +117,7 @@ func (c *command) mcpProject(f placeFlags, live *liveModel) (mcp.Project, error)
 	settings, _ := live.read() // those that cannot be used are none: the ranker answers
 	out := mcp.Project{
 		Selector: c.selectorOf(settings),
-		Personal: p.Dir, Team: p.team, Store: memories.New(p.Dir, p.team, c.guardOf(p)),
+		Personal: p.Dir, Team: p.team, Store: c.store(p),
 		Transcripts: func(ctx context.Context, q transcript.Query, all bool) (transcript.Found, error) {
 			dirs, err := c.transcriptDirs(all)
 			if err != nil {

@@ -35,8 +35,11 @@ type placeFlags struct {
 // place is the project's two directories, and the link that shares one of them.
 type place struct {
 	memdir.Place
-	team string // absolute; the shared part, whether it is linked or not
+	team string // absolute; the shared part, whether it is linked or not; "" if it is closed
 	link *Link  // nil when nobody shares it
+	// closed is the team directory beside the personal one, when it is another project's.
+	// team may then be a directory elsewhere.
+	closed *closedTeam
 }
 
 // sourceFlag is Place.Source when a flag names the directory.
@@ -84,6 +87,11 @@ func (c *command) placeOf(f placeFlags, cwd, seen string) (place, error) {
 		return place{}, err
 	}
 	p.link = sharing(links, p.team)
+	if p.link != nil && f.MemoryDir == "" {
+		if err := c.closePlace(&p, cwd); err != nil {
+			return place{}, err
+		}
+	}
 	if p.link == nil && f.MemoryDir == "" {
 		// The project may be shared from another directory.
 		if names, err := namesOf(cwd, true); err == nil && names.Project != "" {
@@ -96,6 +104,23 @@ func (c *command) placeOf(f placeFlags, cwd, seen string) (place, error) {
 		}
 	}
 	return p, nil
+}
+
+// closePlace takes the team's part from a place whose link is another project's. A
+// directory that was seen in use tells of no collision if this project has another.
+func (c *command) closePlace(p *place, cwd string) error {
+	if p.Source == memdir.SourceEvidence {
+		home, _ := os.UserHomeDir() // as above
+		own, err := (&memdir.Resolver{Getenv: os.Getenv, Home: home}).Resolve(cwd, "")
+		if err != nil || realDir(own.Dir) != realDir(p.Dir) {
+			return nil //nolint:nilerr // see above
+		}
+	}
+	closed, err := c.closes(*p.link, p.Place, cwd)
+	if err == nil && closed != nil {
+		p.closed, p.link, p.team = closed, nil, ""
+	}
+	return err
 }
 
 // sharing returns the link whose workspace dir is.
@@ -111,7 +136,11 @@ func sharing(links []Link, dir string) *Link {
 
 // store opens the memories of a place, under the team's policy as last told.
 func (c *command) store(p place) *memories.Store {
-	return memories.New(p.Dir, p.team, c.guardOf(p))
+	s := memories.New(p.Dir, p.team, c.guardOf(p))
+	if p.closed != nil && p.team == "" {
+		s.NoTeam = p.closed
+	}
+	return s
 }
 
 // guardOf returns the guard of a place's shared part.
@@ -263,6 +292,9 @@ func (x *memoryWhereCmd) Run(c *command) error {
 	if p.link != nil {
 		e.Link = p.link.Name()
 	}
+	if p.closed != nil {
+		e.Notes = append(e.Notes, p.closed.why, mixedPersonal)
+	}
 	if x.JSON {
 		return printJSON(c.Stdout, e)
 	}
@@ -275,8 +307,14 @@ func (x *memoryWhereCmd) Run(c *command) error {
 		memdir.SourceComputed:    "where clients would make it for %s; it is not there yet",
 	}[p.Source]
 	fmt.Fprintf(c.Stdout, "personal: %s\n          "+why+"\n", e.Personal, e.Detail)
+	if e.Team == "" {
+		e.Team = "none"
+	}
 	shared := "nobody shares it; run 'memsync-agent link --dir " + e.Team + "' to do so"
-	if e.Link != "" {
+	switch {
+	case p.closed != nil && p.link == nil:
+		shared = "the directory beside the personal one is another project's; see the note"
+	case e.Link != "":
 		shared = "shared as " + e.Link
 	}
 	fmt.Fprintf(c.Stdout, "team:     %s\n          %s\n", e.Team, shared)
@@ -364,7 +402,9 @@ func (x *memoryIndexCmd) Run(c *command) error {
 	}
 	dir := p.Dir
 	if x.Team {
-		dir = p.team
+		if dir = p.team; dir == "" {
+			return p.closed
+		}
 	}
 	d, err := memdir.Open(dir)
 	if err != nil {

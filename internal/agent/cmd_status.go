@@ -32,6 +32,9 @@ func (s *statusCmd) Run(c *command) error {
 		return err
 	}
 	st = c.withEngine(st)
+	if p, err := c.place(placeFlags{}); err == nil && p.closed != nil {
+		st.Here = p.closed.why
+	}
 	if s.JSON {
 		err = printJSON(c.Stdout, st)
 	} else {
@@ -185,6 +188,9 @@ func (s Status) print(w io.Writer, now time.Time) error {
 	}
 	for _, d := range s.Dreams {
 		b.WriteString(d.line(now))
+	}
+	if s.Here != "" {
+		fmt.Fprintf(&b, "here: %s\n", s.Here)
 	}
 	if len(s.Links) == 0 {
 		fmt.Fprintln(&b, "nothing is linked")

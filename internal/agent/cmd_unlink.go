@@ -54,6 +54,9 @@ func (x *unlinkCmd) Run(c *command) error {
 	case slices.ContainsFunc(configured, is):
 		return usage("%s stands in the settings file; take it out there", l.Dir)
 	}
+	if err := c.state.forgetOrigins(l); err != nil {
+		return err
+	}
 	return x.untie(c, l)
 }
 

@@ -40,6 +40,8 @@ type extractParams struct {
 	Transcript string `json:"transcript"`
 	Config     string `json:"config"` // the client's configuration directory
 	CWD        string `json:"cwd"`
+	// Mixed says that another project has the same memory directory: it is not tidied.
+	Mixed bool `json:"mixed,omitempty"`
 }
 
 func (p extractParams) check() error {
@@ -166,7 +168,7 @@ func (e *engine) keepNotes(ctx context.Context, p extractParams, m model.Model) 
 
 // tidy dreams, if the gates let it (SPEC 9).
 func (e *engine) tidy(p extractParams) {
-	if !e.dream {
+	if !e.dream || p.Mixed {
 		return
 	}
 	d := e.state.dreamer(p.Personal, p.Team, e.state.guardFor(p.Hub, p.TeamName), e.now)

@@ -20,6 +20,7 @@ import (
 //
 //	agent.id              who we are, for the hub's list of agents
 //	links.json            the links made by `link`
+//	origins.json          for which repositories the links were made
 //	credentials/          tokens stored by `login`, 0600
 //	policy/               guard policies last seen, 0600 (they hold a key)
 //	sessions/             what sessions were given, for whom no transcript tells; see inject.Record

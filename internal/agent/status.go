@@ -36,6 +36,8 @@ type Status struct {
 	Links    []LinkStatus `json:"links"`
 	// Model is the language model and what was used of it; absent without one.
 	Model *ModelStatus `json:"model,omitempty"`
+	// Here says that the memory directory of the working directory is another project's.
+	Here string `json:"here,omitempty"`
 	// Dreams are the last ones of each project.
 	Dreams []DreamStatus `json:"dreams,omitempty"`
 }

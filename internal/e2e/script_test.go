@@ -1,9 +1,11 @@
 package e2e
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -32,9 +34,11 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits":   exits,
-			"trashid": trashID,
-			"big":     big,
+			"exits":    exits,
+			"trashid":  trashID,
+			"big":      big,
+			"teamdir":  teamDir,
+			"toolcall": toolCall,
 		},
 	})
 }
@@ -58,6 +62,61 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if got != want {
 		ts.Fatalf("exit code %d, want %d", got, want)
 	}
+}
+
+// teamDir puts the team directory of the memories of the working directory into $TEAM, and
+// into $WRITE a file with the event of a client about to write into it: teamdir
+func teamDir(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 0 {
+		ts.Fatalf("usage: teamdir")
+	}
+	ts.Check(ts.Exec("memsync-agent", "memory", "where", "--json"))
+	var where struct{ Team string }
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &where))
+	event, err := json.Marshal(map[string]any{
+		"hook_event_name": "PreToolUse", "session_id": "s", "tool_name": "Write",
+		"tool_input": map[string]string{"file_path": filepath.Join(where.Team, "project_x.md"), "content": "---\nname: x\ntype: project\n---\n\ntext\n"},
+	})
+	ts.Check(err)
+	file := filepath.Join(ts.Getenv("WORK"), "write.json")
+	ts.Check(os.WriteFile(file, event, 0o600))
+	ts.Setenv("TEAM", where.Team)
+	ts.Setenv("WRITE", file)
+}
+
+// toolCall gives the lines of a file to the tool server, and writes its answer to the
+// message with id 2 into another: toolcall FILE ANSWER
+func toolCall(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: toolcall FILE ANSWER")
+	}
+	cmd := programCommand("memsync-agent", "mcp")
+	cmd.Dir = ts.MkAbs(".")
+	for _, name := range []string{"HOME", "XDG_STATE_HOME"} {
+		cmd.Env = append(cmd.Environ(), name+"="+ts.Getenv(name))
+	}
+	in, err := cmd.StdinPipe()
+	ts.Check(err)
+	out, err := cmd.StdoutPipe()
+	ts.Check(err)
+	ts.Check(cmd.Start())
+	defer func() {
+		_ = in.Close() // the server ends with its input
+		ts.Check(cmd.Wait())
+	}()
+	_, err = io.WriteString(in, ts.ReadFile(args[0]))
+	ts.Check(err)
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var msg struct{ ID any }
+		ts.Check(json.Unmarshal(lines.Bytes(), &msg))
+		if msg.ID == 2.0 {
+			ts.Check(os.WriteFile(ts.MkAbs(args[1]), append(lines.Bytes(), '\n'), 0o600))
+			return
+		}
+	}
+	ts.Fatalf("no answer: %v", lines.Err())
 }
 
 // trashID puts the id of a trashed text into $ID: trashid PATH REASON STATEDIR

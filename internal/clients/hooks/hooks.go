@@ -42,6 +42,9 @@ type Project struct {
 	Store          *memories.Store
 	Guard          memories.Guard
 	Selector       recall.Selector
+	// ClosedTeam is a team directory that this project's clients would write into and that
+	// is another project's; "" = none. Closed says so in one line.
+	ClosedTeam, Closed string
 	// Sync says how the sharing of Team is; nil where nobody shares it, or no daemon
 	// answers in time.
 	Sync func(ctx context.Context) (*Sync, error)

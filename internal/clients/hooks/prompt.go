@@ -35,6 +35,9 @@ func (h *handler) prompt(ctx context.Context) (Answer, error) {
 		return Answer{}, err
 	}
 	news := h.news(ctx, p, c.since)
+	if p.Closed != "" && c.since.IsZero() {
+		news = join(inject.Neutral(p.Closed), news) // at the first prompt; later ones need not hear it again
+	}
 	if inject.Gate(h.in.Prompt, c.used.Conversation) != "" {
 		h.endLookup(ctx)
 		return Answer{Context: news}, nil

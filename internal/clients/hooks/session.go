@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/memsvc/memsvc/internal/lifecycle/inject"
+	"github.com/memsvc/memsvc/internal/lifecycle/memdir"
 	"github.com/memsvc/memsvc/internal/lifecycle/memories"
 	"github.com/memsvc/memsvc/internal/memory"
 )
@@ -36,7 +37,7 @@ func (h *handler) sessionStart(ctx context.Context) (Answer, error) {
 		team = "" // what nobody shares is no place for the team's memories
 	}
 	guide := Guide(p.Personal, team)
-	waiting := join(h.waiting(ctx, p), h.notes(p))
+	waiting := join(inject.Neutral(p.Closed), h.waiting(ctx, p), h.notes(p))
 	room := inject.MaxContextChars - utf8.RuneCountInString(guide) - utf8.RuneCountInString(waiting) - 100
 	// The team's index has the greater share: clients that keep memories read the
 	// personal one themselves.
@@ -135,7 +136,10 @@ func indexText(ctx context.Context, s *memories.Store, scope memory.Scope, title
 	// Entries alone: prose of an index is for people who open it.
 	var lines strings.Builder
 	for _, l := range memory.ParseIndex(loaded).Lines {
-		if l.Entry != nil {
+		// Where the team's directory is closed, the lines of a personal index that name its
+		// files are as closed.
+		closed := scope == memory.ScopePrivate && s.NoTeam != nil && l.Entry != nil && strings.HasPrefix(l.Entry.Key(), memdir.TeamDir+"/")
+		if l.Entry != nil && !closed {
 			lines.WriteString(memory.FormatIndexEntry(*l.Entry))
 		}
 	}

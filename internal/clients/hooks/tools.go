@@ -146,8 +146,16 @@ func (h *handler) beforeTool(ctx context.Context) (Answer, error) {
 // judge says whether a file may become what a tool makes of it.
 func (h *handler) judge(ctx context.Context, w writing) (Answer, error) {
 	p, err := h.engine.Project(ctx, h.in.CWD, w.file)
-	if err != nil || p.Team == "" {
+	if err != nil {
 		return Answer{}, err
+	}
+	if p.ClosedTeam != "" {
+		if _, inside := within(p.ClosedTeam, w.file); inside {
+			return Answer{Deny: p.Closed}, nil
+		}
+	}
+	if p.Team == "" {
+		return Answer{}, nil
 	}
 	rel, inside := within(p.Team, w.file)
 	if !inside || !strings.EqualFold(filepath.Ext(w.file), memory.Extension) || strings.HasPrefix(filepath.Base(w.file), ".") {

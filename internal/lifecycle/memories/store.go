@@ -75,6 +75,9 @@ func ParseRef(s string) (Ref, error) {
 type Store struct {
 	personal, team string
 	guard          Guard
+	// NoTeam is why there is no team directory, for whoever asks for one; nil = nobody
+	// linked one.
+	NoTeam error
 }
 
 // New returns the store of a personal directory and a team's, absolute; neither need
@@ -98,6 +101,9 @@ func (s *Store) File(r Ref) string {
 
 func (s *Store) open(scope memory.Scope) (*memdir.Dir, error) {
 	if s.Dir(scope) == "" {
+		if s.NoTeam != nil {
+			return nil, s.NoTeam
+		}
 		return nil, errors.New("this project has no team directory; link one first: memsync-agent link")
 	}
 	return memdir.Open(s.Dir(scope))
