@@ -135,6 +135,7 @@ func (c *cycle) run(ctx context.Context) error {
 		if leave, mayPush = u.Enter(ctx); mayPush {
 			defer leave()
 		}
+		c.now = c.s.ports.Clock() // it may have ended what somebody left half done first
 	}
 	if ok, err := c.look(ctx); !ok || err != nil {
 		return err

@@ -26,7 +26,7 @@ func (l *timedDirs) Scan(ctx context.Context) (syncer.Snapshot, error) {
 func (m *machine) timed() *timedDirs {
 	l := &timedDirs{Local: m.Disk.Local(), root: m.w.now}
 	m.s = syncer.New(syncer.Ports{
-		Local: l, State: m.state, Remote: m.remote, Guard: m.guard, Clock: m.w.clock,
+		Local: l, State: m.state, Remote: m.remote, Guard: m.guard, Uploads: m.gate, Clock: m.w.clock,
 		NewID: func() string { m.w.ids++; return fmt.Sprintf("id-%d", m.w.ids) },
 	}, syncer.Options{})
 	return l

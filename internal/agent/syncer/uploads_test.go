@@ -3,6 +3,7 @@ package syncer_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/memsvc/memsvc/internal/agent/syncer"
 	"github.com/memsvc/memsvc/internal/agent/syncer/synctest"
@@ -12,12 +13,16 @@ import (
 type gate struct {
 	held   bool
 	inside int
+	enter  func() // what is done before anything may be sent
 }
 
 // Enter is syncer.Uploads's.
 func (g *gate) Enter(context.Context) (func(), bool) {
 	if g.held {
 		return nil, false
+	}
+	if g.enter != nil {
+		g.enter()
 	}
 	g.inside++
 	return func() { g.inside-- }, true
@@ -97,5 +102,30 @@ func TestMergedWithTheRest(t *testing.T) {
 	b.want(want)
 	if n := len(w.hub.Commits()) - before; n != 2 {
 		t.Errorf("%d commits, want b's and one with all of a's", n)
+	}
+}
+
+// TestEndedBeforeUploads: what a dead process left half done is ended by whoever would
+// send files next, and its deletes, a moment old then, go up with the rest.
+func TestEndedBeforeUploads(t *testing.T) {
+	w := newWorld(t)
+	a := w.machine("a")
+	dirs := a.timed()
+	a.save("project_x.md", "one\n")
+	a.save("project_y.md", "one\n")
+	a.save("MEMORY.md", "- [x](project_x.md)\n- [y](project_y.md)\n")
+	a.sync()
+	before := len(w.hub.Commits())
+	a.gate.enter = func() {
+		a.gate.enter = nil
+		a.save("MEMORY.md", "- [x](project_x.md)\n")
+		a.Delete("project_y.md")
+		dirs.root = w.now
+		w.now = w.now.Add(300 * time.Millisecond)
+	}
+	a.sync()
+	a.sync()
+	if all := w.hub.Commits(); len(all)-before != 1 || len(all[len(all)-1].Changes) != 2 {
+		t.Errorf("%d commits, want one of two changes: %+v", len(all)-before, all[before:])
 	}
 }
