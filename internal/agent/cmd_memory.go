@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -407,6 +408,12 @@ func (x *memoryIndexCmd) Run(c *command) error {
 		}
 	}
 	d, err := memdir.Open(dir)
+	if errors.Is(err, fs.ErrNotExist) { // before the first memory
+		if x.Check || x.Rebuild {
+			fmt.Fprintln(c.Stdout, "index and files agree")
+		}
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -446,7 +453,10 @@ func (x *memoryIndexCmd) Run(c *command) error {
 // printIndex prints what a client loads, and how much it does not.
 func (c *command) printIndex(d *memdir.Dir) error {
 	content, _, err := d.Read(memory.IndexName)
-	if errors.Is(err, os.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) {
+		if files, bad, err := d.Files(c.ctx); err != nil || len(files)+len(bad) == 0 {
+			return err // nothing there that could have a line
+		}
 		return fmt.Errorf("no index in %s; 'memory index --rebuild' makes one", d.Path())
 	}
 	if err != nil {

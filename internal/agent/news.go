@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -32,6 +33,8 @@ func (n *news) add(a arrival, now time.Time) {
 	defer n.mu.Unlock()
 	for _, e := range a.news {
 		e.Time = now
+		// A memory is news once, as it is now.
+		n.entries = slices.DeleteFunc(n.entries, func(old newsEntry) bool { return old.Path == e.Path })
 		n.entries = append(n.entries, e)
 	}
 	if over := len(n.entries) - maxNews; over > 0 {
@@ -39,7 +42,7 @@ func (n *news) add(a arrival, now time.Time) {
 	}
 }
 
-// since returns what was applied after t, the newest last.
+// since returns what was applied after t, each memory once, the newest last.
 func (n *news) since(t time.Time) []newsEntry {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -48,7 +48,8 @@ type Project struct {
 	// Sync says how the sharing of Team is; nil where nobody shares it, or no daemon
 	// answers in time.
 	Sync func(ctx context.Context) (*Sync, error)
-	// Changes returns what others changed in Team since a time, the newest last.
+	// Changes returns what others changed in Team since a time, each memory once, the
+	// newest last.
 	Changes func(ctx context.Context, since time.Time) ([]Change, error)
 	// Notes returns the notes of a conversation, "" if it has none.
 	Notes func(transcript string) string

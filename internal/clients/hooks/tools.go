@@ -143,6 +143,9 @@ func (h *handler) beforeTool(ctx context.Context) (Answer, error) {
 	return Answer{}, nil
 }
 
+// ignoreFile lies in the shared directory and is this machine's own.
+const ignoreFile = ".memsyncignore"
+
 // judge says whether a file may become what a tool makes of it.
 func (h *handler) judge(ctx context.Context, w writing) (Answer, error) {
 	p, err := h.engine.Project(ctx, h.in.CWD, w.file)
@@ -158,7 +161,7 @@ func (h *handler) judge(ctx context.Context, w writing) (Answer, error) {
 		return Answer{}, nil
 	}
 	rel, inside := within(p.Team, w.file)
-	if !inside || !strings.EqualFold(filepath.Ext(w.file), memory.Extension) || strings.HasPrefix(filepath.Base(w.file), ".") {
+	if !inside || rel == ignoreFile {
 		return Answer{}, nil
 	}
 	path, err := memory.ParsePath(memory.NormalizePath(filepath.ToSlash(rel)))

@@ -192,6 +192,13 @@ func TestMemoriesThroughTools(t *testing.T) {
 	bad("memory_write", map[string]any{"type": "reference", "name": "DB", "description": "d", "text": "pw hunter2", "team": true}, "line 7: a password")
 	bad("memory_write", map[string]any{"type": "user", "name": "Me", "description": "d", "text": "t", "team": true}, "type-user")
 	bad("memory_write", map[string]any{"name": "x"}, "type")
+	bad("memory_write", map[string]any{"type": "project", "name": "x", "description": " ", "text": "t"}, "description of a new memory: it is empty")
+	// Personal or not: no secret becomes a memory.
+	bad("memory_write", map[string]any{"type": "reference", "name": "DB", "description": "d", "text": "pw hunter2"}, "line 7: a password")
+	ok("memory_write", map[string]any{"type": "user", "name": "Me", "description": "likes tea", "text": "Tea."}, "user_me.md")
+	bad("memory_edit", map[string]any{"memory": "Me", "old": "Tea", "new": "hunter2"}, "a password")
+	bad("memory_edit", map[string]any{"memory": "Me", "text": "hunter2", "etag": "x"}, "a password")
+	ok("memory_edit", map[string]any{"memory": "Me", "old": "Tea", "new": "Coffee"}, "user_me.md")
 	ok("memory_recall", map[string]any{"query": "帮我写单元测试"}, "Never a mock.")
 	ok("memory_recall", map[string]any{"query": "what a lovely day"}, `"memories":[]`)
 	bad("memory_recall", map[string]any{"query": " "}, "query")

@@ -183,7 +183,22 @@ func (t tools) write(ctx context.Context, p Project, in writeIn) (writeOut, erro
 	if in.Team {
 		d.Scope = memory.ScopeTeam
 	}
+	path, content, err := d.Compose()
+	if err == nil {
+		err = p.Store.Vet(ctx, memories.Ref{Scope: d.Scope, Path: path}, content)
+	}
+	if err != nil {
+		return writeOut{}, err
+	}
 	return written(p.Store.Add(ctx, d))
+}
+
+// replace gives a memory another text that a model wrote: no secret gets into any.
+func replace(ctx context.Context, p Project, m *memories.Memory, content []byte, old memory.ETag) (writeOut, error) {
+	if err := p.Store.Vet(ctx, m.Ref, content); err != nil {
+		return writeOut{}, err
+	}
+	return written(p.Store.Replace(ctx, m.Ref, content, old))
 }
 
 func written(w memories.Written, err error) (writeOut, error) {
@@ -210,7 +225,7 @@ func (t tools) edit(ctx context.Context, p Project, in editIn) (writeOut, error)
 		if in.ETag == "" {
 			return writeOut{}, errors.New("etag: a whole new text needs the etag of the text that it replaces; read the memory first")
 		}
-		return written(p.Store.Replace(ctx, m.Ref, []byte(in.Text), memory.ETag(in.ETag)))
+		return replace(ctx, p, &m, []byte(in.Text), memory.ETag(in.ETag))
 	case in.Old == "":
 		return writeOut{}, errors.New("old: say which part is to be replaced")
 	}
@@ -220,7 +235,7 @@ func (t tools) edit(ctx context.Context, p Project, in editIn) (writeOut, error)
 	case n > 1:
 		return writeOut{}, fmt.Errorf("old: the text holds it %d times; give more of what surrounds it", n)
 	}
-	return written(p.Store.Replace(ctx, m.Ref, bytes.Replace(m.Content, []byte(in.Old), []byte(in.New), 1), now))
+	return replace(ctx, p, &m, bytes.Replace(m.Content, []byte(in.Old), []byte(in.New), 1), now)
 }
 
 func (t tools) remove(ctx context.Context, p Project, in nameIn) (deleteOut, error) {

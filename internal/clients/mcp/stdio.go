@@ -91,14 +91,17 @@ func (m *messages) next() {
 
 // passes reports whether the SDK will take a message, and answers it if not.
 func (m *messages) passes(text []byte) bool {
-	_, err := jsonrpc.DecodeMessage(text)
-	if err == nil {
-		return true
-	}
 	var named struct {
-		ID json.RawMessage `json:"id"`
+		ID     json.RawMessage `json:"id"`
+		Result json.RawMessage `json:"result"`
+		Error  json.RawMessage `json:"error"`
 	}
 	_ = json.Unmarshal(text, &named) // another shape has no id
+	// The SDK takes an id alone for an answer, and an answer to nothing is dropped.
+	msg, err := jsonrpc.DecodeMessage(text)
+	if _, answer := msg.(*jsonrpc.Response); err == nil && (!answer || named.Result != nil || named.Error != nil) {
+		return true
+	}
 	if len(named.ID) > 0 && (named.ID[0] == '{' || named.ID[0] == '[') {
 		named.ID = nil
 	}

@@ -95,7 +95,7 @@ func TestAddIsPersonalUnlessSaid(t *testing.T) {
 // TestComposeIsReadBack: whatever a person calls a memory, its frontmatter reads the same.
 func TestComposeIsReadBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.StringMatching(`[A-Za-z日本 :#'"{}\[\],&*!|>%@\\-]{1,60}`)
+		text := rapid.StringMatching(`[A-Za-z日本 :#'"{}\[\],&*!|>%@\\-]{0,59}[A-Za-z日本:#'"{}\[\],&*!|>%@\\-]`)
 		d := memories.Draft{Type: memory.TypeReference, Name: "x" + text.Draw(t, "name"), Description: text.Draw(t, "description"), Body: "b"}
 		_, content, err := d.Compose()
 		if err != nil {
@@ -117,7 +117,8 @@ func TestBadDrafts(t *testing.T) {
 		"type":        {Type: "note", Name: "x", Body: "b"},
 		"name":        {Type: memory.TypeProject, Name: "…", Body: "b"},
 		"description": {Type: memory.TypeProject, Name: "x", Description: "a\nb", Body: "b"},
-		"body":        {Type: memory.TypeProject, Name: "x", Body: " \n"},
+		"description of a new memory: it is empty": {Type: memory.TypeProject, Name: "x", Description: " ", Body: "b"},
+		"body": {Type: memory.TypeProject, Name: "x", Description: "d", Body: " \n"},
 	} {
 		if _, err := s.Add(t.Context(), d); err == nil || !strings.Contains(err.Error(), what) {
 			t.Errorf("%s: %v", what, err)
@@ -137,7 +138,7 @@ func TestTheTeamsPassTheGuard(t *testing.T) {
 	if !errors.As(err, &refused) || !strings.Contains(err.Error(), "line 8") || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("got %v, want a refusal with the line and without the secret", err)
 	}
-	user := memories.Draft{Type: memory.TypeUser, Name: "Me", Body: "likes tea", Scope: memory.ScopeTeam}
+	user := memories.Draft{Type: memory.TypeUser, Name: "Me", Description: "d", Body: "likes tea", Scope: memory.ScopeTeam}
 	if _, err := s.Add(t.Context(), user); !errors.As(err, &refused) || refused.Violations[0].Rule != memory.RuleTypeUser {
 		t.Errorf("a memory about a person: %v", err)
 	}

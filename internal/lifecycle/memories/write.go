@@ -39,6 +39,9 @@ func (d Draft) Compose() (memory.Path, []byte, error) {
 			return "", nil, fmt.Errorf("%s of a new memory: not one line of UTF-8 text", field)
 		}
 	}
+	if strings.TrimSpace(d.Description) == "" {
+		return "", nil, errors.New("description of a new memory: it is empty; say in one line what it is found again by")
+	}
 	if strings.TrimSpace(d.Body) == "" {
 		return "", nil, errors.New("body of a new memory: it is empty; say what is to be remembered")
 	}
