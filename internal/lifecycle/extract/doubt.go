@@ -2,6 +2,7 @@ package extract
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -36,12 +37,57 @@ var aside = regexp.MustCompile(`(?i)\b(?:haha\w*|lol|lmao|rofl|just kidding|kidd
 func isAside(s string) bool { return aside.MatchString(simplified(s)) }
 
 // now is what holds for the task at hand alone.
-var now = regexp.MustCompile(`(?i)\b(?:for now|this time|just (?:this )?once|this once|for the moment|at the moment|in this session|right now|until (?:we're|i'm|you're) done|` +
+var now = regexp.MustCompile(`(?i)\b(?:for now|this time|just (?:this )?once|this once|for the moment|for the time being|at the moment|in the meantime|temporarily|in this session|right now|until (?:we're|i'm|you're) done|until further notice|` +
 	`(?:for|in|on|with) (?:this|that) (?:one|task|pr|pull request|mr|branch|ticket|issue|commit|change|file|function|method|test|run|session|conversation|step)(?: only)?|in the (?:[\w.-]+ ){0,3}(?:function|method|class|handler|component|struct|loop|query)|today only|only today)\b|` +
-	`这次|这一次|这回|这一回|就这一?次|暂时|目前先|本次|今天先|现在先|这个\s*(?:PR|分支|提交|文件|函数|任务)|` +
+	`这次|这一次|这回|这一回|这轮|这一轮|就这一?次|[仅只]此一次|[仅只]限(?:这|本)次|暂时|临时|目前先|本次|今天先|现在先|(?:这个|本|此|当前)\s*(?:PR|MR|分支|提交|文件|函数|任务)|` +
 	`^(?:以后|今后|往后|下次)(?:再|有空|有时间|有机会|可能|也许|或许|的事|打算|再说|看情况|吧)`)
 
 func aboutNow(what string) bool { return now.MatchString(simplified(what)) }
+
+// passing is what limits a rule, but not a fact, to a while. "Never merge until CI is
+// green" lasts; "until the demo is over" does not.
+var passing = regexp.MustCompile(`(?i)\b(?:(?:for|in|during) this (?:week|sprint|release|milestone|iteration|demo|refactoring|migration|afternoon|morning)|for today|during the (?:demo|freeze|migration|outage|incident)|` +
+	`until (?:the |our )?(?:[\w-]+ ){1,3}(?:is|are|has|have) (?:been )?(?:over|out|back|gone|shipped|released|launched)|until (?:monday|tuesday|wednesday|thursday|friday|saturday|sunday|tomorrow|tonight|next \w+|the end of (?:the|this) \w+|then|\d{4}-\d\d-\d\d))\b|` +
+	`\balways\b[^,]*\buntil\b|` +
+	`这周内|本周内|这个迭代|本迭代|(?:演示|发布会|活动|冻结期?|假期|评审|迁移|故障)结束(?:之?前|以前)|直到[^，,。]{1,24}为止`)
+
+var (
+	// untilFirst is a limit that a sentence begins with.
+	untilFirst = regexp.MustCompile(`(?i)^until\b[^,，]{2,80}$|^today$|^直到[^，,]{1,24}$`)
+	// around are what may stand around a limit that is a clause of its own.
+	beforeLimit = regexp.MustCompile(`(?i)^(?:(?:just|only|ok|okay|so|and|please|well|no|yes|but|here)[\s]+|在|就|仅|只|那|那么|但)*$`)
+	afterLimit  = regexp.MustCompile(`(?i)^(?:\s+(?:only|alone|here|though|at least|please))*\s*$|^[里上中内]?(?:的话)?\s*$`)
+	clauseEnd   = regexp.MustCompile(`[,;:，；：—–]`)
+)
+
+// limited reports whether what stands around a rule or fact, in its sentence, limits it to
+// the task at hand: a limit after it, or one before it that is a clause of its own. "Skip
+// them this time, but always lint" limits something else.
+func limited(sentence, what string, rule bool) bool {
+	i := strings.LastIndex(sentence, what)
+	if i < 0 {
+		return false
+	}
+	before, after := simplified(sentence[:i]), simplified(sentence[i+len(what):])
+	if now.MatchString(after) || rule && (passing.MatchString(after) || passing.MatchString(simplified(what))) {
+		return true
+	}
+	clauses := clauseEnd.Split(before, -1)
+	return slices.ContainsFunc(clauses, func(c string) bool { return isLimit(strings.TrimSpace(c)) })
+}
+
+// isLimit reports whether a clause says nothing but that something holds for now.
+func isLimit(clause string) bool {
+	if untilFirst.MatchString(clause) {
+		return true
+	}
+	for _, limit := range []*regexp.Regexp{now, passing} {
+		if m := limit.FindStringIndex(clause); m != nil && beforeLimit.MatchString(clause[:m[0]]) && afterLimit.MatchString(clause[m[1]:]) {
+			return true
+		}
+	}
+	return false
+}
 
 // feature is what products call the boxes that one ticks.
 var feature = regexp.MustCompile(`^(?:密码|账号|帐号|用户名?|登录(?:状态)?|我|选择|设置|了|没|过)(?:$|[”」"'』]|功能|选项|框|按钮|的|这个|还|吗|没)`)
@@ -148,6 +194,9 @@ func afterSlip(s string) (rest string, slipped bool) {
 }
 
 // revision is how somebody announces that they think otherwise now.
-var revision = regexp.MustCompile(`(?i)^\s*(?:\w+[,.!]?\s+){0,2}(?:change of plans?|correction|actually|instead|no longer|on second thought|update|改主意了|更正|改一下|计划变了)`)
+var revision = regexp.MustCompile(`(?i)^\s*(?:\w+[,.!]?\s+){0,2}(?:change of plans?|correction|actually|instead|no longer|on second thought|update|改主意了|更正|改一下|计划有变|计划变了|计划改了)`)
+
+// announced is a change of plan that needs no other word to be one.
+var announced = regexp.MustCompile(`(?is)^\s*(?:\w+[,.!]?\s+){0,2}(?:change of plans?|correction|改主意了|更正(?:一下)?|计划有变|计划变了|计划改了)\s*[:：,，.;—–-]+\s*(?:(?:now|we now|please|it'?s now)\s+|现在|改为|改成|改到|换成)*(.+)$`)
 
 func isRevision(s string) bool { return revision.MatchString(simplified(s)) }

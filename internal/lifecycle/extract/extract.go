@@ -127,6 +127,13 @@ func (e *Extractor) write(ctx context.Context, candidates []Candidate, dry bool,
 		byModel = slices.Concat(r.Added, r.Updated)
 	}
 	for _, c := range candidates {
+		old := revised(list, c)
+		if c.onlyIf {
+			if len(old) == 0 {
+				continue
+			}
+			c.Type, _ = old[0].Type()
+		}
 		d := memories.Draft{Type: c.Type, Name: c.Name, Description: c.Description, Body: c.Body, Scope: memory.ScopePrivate}
 		path, content, err := d.Compose()
 		if err != nil {
@@ -138,7 +145,7 @@ func (e *Extractor) write(ctx context.Context, candidates []Candidate, dry bool,
 			continue
 		}
 		ref := memories.Ref{Scope: memory.ScopePrivate, Path: path}
-		for _, old := range revised(list, c) {
+		for _, old := range old {
 			if err := e.remove(ctx, old, dry, r); err != nil {
 				return err
 			}

@@ -428,3 +428,97 @@ func TestStoppedIsNotFailed(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// TestLimitedRulesAreLeftOut: what holds for the task at hand is no lasting rule, wherever
+// in its sentence that is said; a limit of something else leaves the rule alone.
+func TestLimitedRulesAreLeftOut(t *testing.T) {
+	for _, text := range []string{
+		"For this PR, never touch the migrations.", "Just for this PR, never touch the migrations.", "In this PR, always use tabs.", "Never touch the migrations in this PR.",
+		"This time, always deploy by hand.", "Just this once, never run the tests.", "For now, never push to main.", "ok, for now: never push to main",
+		"Until the demo is over, always deploy by hand.", "Always deploy by hand until the demo is over.", "Never push to main until the demo is over.", "From now on deploy by hand until Friday.",
+		"For the time being, always use the mock server.", "Temporarily, never cache the answers.", "Today, always deploy by hand.", "For this sprint, never merge without two reviews.",
+		"For this PR only, please never touch the migrations.", "Remember: for this PR, never touch the migrations.", "For this PR:\n- never touch the migrations\n- always use tabs",
+		"仅此一次，以后不用跑测试", "仅限这次，一律不要跑测试", "在这个PR里，永远不要改迁移文件", "本次，一律不要跑测试", "直到演示结束为止，一律手动部署", "演示结束之前，一律手动部署", "当前分支上，永远不要改迁移文件", "暂时一律不要跑测试",
+	} {
+		if got := extract.Explicit([]extract.Said{{Person: true, Text: text}}); len(got) != 0 {
+			t.Errorf("%q gives %+v", text, got)
+		}
+	}
+	for _, text := range []string{
+		"Skip the tests this time, but always run the linter before you commit.", "Never merge until CI is green.", "Don't ever merge until I approved it.", "这次先不跑测试，以后每次提交前都要跑测试",
+		"Remember that we drop Python 3.8 in this release.", "In this repo, always use tabs.", "提交前务必跑测试",
+	} {
+		if got := extract.Explicit([]extract.Said{{Person: true, Text: text}}); len(got) != 1 {
+			t.Errorf("%q gives %+v", text, got)
+		}
+	}
+}
+
+// TestChangeOfPlan: an announced change replaces the one memory that clearly speaks of the
+// same, and no other.
+func TestChangeOfPlan(t *testing.T) {
+	for _, c := range []struct {
+		before, then   string
+		removed, added int
+	}{
+		{"Remember that releases go out on Mondays.", "Change of plan: releases go out on Wednesdays.", 1, 1},
+		{"Remember that releases go out on Mondays.", "Change of plan: releases go out on Wednesdays, not Mondays.", 1, 1},
+		{"Remember that releases go out on Mondays.", "change of plan: always release on Wednesdays", 1, 1},
+		{"Remember that releases go out on Mondays.", "Change of plan, releases go out every Wednesday now.", 1, 1},
+		{"Remember that the demo is on 2026-03-13.", "Correction: the demo is on 2026-03-20.", 1, 1},
+		{"Always use npm.", "Change of plan: from now on use pnpm instead of npm.", 1, 1},
+		{"Always use npm for scripts.", "Change of plan: use pnpm instead of npm for scripts.", 1, 1},
+		{"Always use yarn for scripts.", "Change of plan: use bun for scripts.", 1, 1},
+		{"Always use tabs in yaml files.", "Change of plan: never use tabs in yaml files.", 1, 1},
+		{"记住每周一发布。", "计划有变：改为每周三发布。", 1, 1},
+		{"记住，每周一发布新版本。", "计划有变：每周三发布新版本。", 1, 1},
+
+		{"Always use npm.", "Change of plan: use pnpm.", 0, 0}, // of the same? no rule can tell
+		{"Always use tabs.", "Change of plan: use pnpm.", 0, 0},
+		{"Remember that deploys to staging happen on Mondays.", "Change of plan: deploys happen on Wednesdays.", 0, 0},
+		{"Remember that releases are announced in the channel.", "Change of plan: releases go out on Wednesdays.", 0, 0},
+		{"Remember that releases go out on Mondays.", "releases go out on Wednesdays", 0, 0},
+		{"Remember that releases go out on Mondays.", "Change of plan: for this PR, releases go out on Wednesdays.", 0, 0},
+		{"Remember that web releases go out on Mondays. Remember that api releases go out on Tuesdays.", "Change of plan: releases go out on Wednesdays.", 0, 0},
+		{"Remember that the staging db is wiped every Sunday.", "Forget what I said about the staging db.", 1, 0},
+		{"Remember that the staging db is wiped every Sunday.", "Forget everything I told you about staging", 1, 0},
+		{"Remember that the staging db is wiped every Sunday.", "Forget what I said about the production db.", 0, 0},
+		{"Remember that the staging db is small. Remember that the staging db lives in Oslo.", "Forget what I said about the staging db.", 0, 0},
+		{"记住预发数据库每周日清空。", "忘掉我之前说的关于预发数据库的事。", 1, 0},
+	} {
+		f := newFixture(t)
+		f.talk.person(c.before)
+		first := f.run()
+		for range 5 {
+			f.talk.person("go on")
+		}
+		f.talk.person(c.then)
+		r := f.run()
+		if len(first.Added) == 0 || len(r.Removed) != c.removed || len(r.Added) != c.added {
+			t.Errorf("%q, then %q: %v; removed %v, added %v", c.before, c.then, names(first.Added), names(r.Removed), names(r.Added))
+		}
+		// In one breath, it is the same.
+		f = newFixture(t)
+		f.talk.person(c.before + " " + c.then)
+		r = f.run()
+		list, _, err := f.store.List(t.Context())
+		if want := len(first.Added) - c.removed + c.added; err != nil || len(list) != want && (c.removed+c.added > 0 || len(list) > want) {
+			t.Errorf("%q: %d memories, want %d: %+v, %v", c.before+" "+c.then, len(list), want, r, err)
+		}
+	}
+	// What somebody touched stays, and the change is not written beside it.
+	f := newFixture(t)
+	f.talk.person("Remember that releases go out on Mondays.")
+	m, err := f.store.Get(t.Context(), f.run().Added[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.store.Replace(t.Context(), m.Ref, append(bytes.Clone(m.Content), "At ten.\n"...), memory.ETagOf(m.Content)); err != nil {
+		t.Fatal(err)
+	}
+	f.talk.person("Change of plan: releases go out on Wednesdays.")
+	f.talk.person("Forget what I said about releases.")
+	if r := f.run(); len(r.Removed) != 0 {
+		t.Errorf("touched: %+v", r)
+	}
+}

@@ -2,6 +2,7 @@ package extract
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -22,6 +23,8 @@ type Candidate struct {
 
 	// revises says that the person gave it as a change of what they said before.
 	revises bool
+	// onlyIf says that it is a memory only if it changes one that is there.
+	onlyIf bool
 }
 
 // trigger is a way of saying that something is to be remembered. Its first group is what.
@@ -144,13 +147,14 @@ const (
 // Explicit returns what a person said is to be remembered, in order. What they took back
 // is not among it.
 func Explicit(said []Said) []Candidate {
-	kept, _ := heard(said)
-	return kept
+	kept, _, _ := heard(said)
+	return slices.DeleteFunc(kept, func(c Candidate) bool { return c.onlyIf })
 }
 
 // heard returns what is to be remembered, and what was to be until the person took it
 // back: in the same message, in the one that followed, or soon after in so many words.
-func heard(said []Said) (kept, withdrawn []Candidate) {
+// topics are what the person wants forgotten of whatever they said before.
+func heard(said []Said) (kept, withdrawn []Candidate, topics []string) {
 	var begins []int // of each message, how many were kept before it
 	for _, s := range said {
 		if !s.Person {
@@ -158,6 +162,14 @@ func heard(said []Said) (kept, withdrawn []Candidate) {
 		}
 		begins = append(begins, len(kept))
 		for _, sentence := range sentences(s.Text) {
+			if topic, ok := forgotten(sentence); ok {
+				topics = append(topics, topic)
+				kept = slices.DeleteFunc(kept, func(c Candidate) bool { return isAbout(c.Body, topic) })
+				for i := range begins {
+					begins[i] = min(begins[i], len(kept))
+				}
+				continue
+			}
 			rest, back, reach := takenBack(sentence)
 			if back {
 				from := len(kept)
@@ -176,7 +188,7 @@ func heard(said []Said) (kept, withdrawn []Candidate) {
 			}
 		}
 	}
-	return kept, withdrawn
+	return kept, withdrawn, topics
 }
 
 // explicit makes a memory of a sentence that is meant to be one.
@@ -190,6 +202,12 @@ func explicit(sentence string, at time.Time) (Candidate, bool) {
 	if !ok && what == "" {
 		what, typ, ok = furtherOn(sentence)
 	}
+	onlyIf := false
+	if !ok && what == "" {
+		if m := announced.FindStringSubmatch(sentence); m != nil {
+			what, typ, ok, onlyIf = strings.TrimSpace(m[1]), memory.TypeProject, true, true
+		}
+	}
 	if !ok || !says(what) || utf8.RuneCountInString(what) > maxStatement || aboutNow(what) || isFeature(what) || isPointing(what) {
 		return Candidate{}, false
 	}
@@ -199,12 +217,15 @@ func explicit(sentence string, at time.Time) (Candidate, bool) {
 	case typ == memory.TypeProject && isPlace(what):
 		typ = memory.TypeReference
 	}
+	if limited(sentence, what, typ == memory.TypeFeedback || onlyIf) {
+		return Candidate{}, false
+	}
 	what = dates.Absolute(what, at)
 	body := what
 	if !at.IsZero() {
 		body += memories.SaidOn + at.Format("2006-01-02") + "."
 	}
-	return Candidate{Name: nameOf(what), Type: typ, Description: short(what, descriptionChars), Body: body, revises: revises || isRevision(sentence)}, true
+	return Candidate{Name: nameOf(what), Type: typ, Description: short(what, descriptionChars), Body: body, revises: revises || onlyIf || isRevision(sentence), onlyIf: onlyIf}, true
 }
 
 // triggered returns what the first trigger that fits takes of a sentence.

@@ -52,6 +52,9 @@ func sentences(text string) []string {
 func list(head string, items []string) []string {
 	before := cut(head)
 	last := before[len(before)-1]
+	if isLimit(simplified(strings.TrimRight(last, ":： "))) {
+		return before[:len(before)-1] // "for this PR:" limits all its items
+	}
 	whole := last
 	for _, item := range items {
 		whole += "\n" + strings.TrimSpace(item)
