@@ -138,6 +138,9 @@ func (x *dreamCmd) Run(c *command) error {
 		err = c.state.runDream(c.ctx, d, do)
 	}
 	stop()
+	if x.Undo && err == nil {
+		err = c.state.noteUndone(p.Dir, r.ID, c.Now())
+	}
 	if !x.Undo {
 		if nerr := c.state.noteDream(p.Dir, r, err, c.Now()); nerr != nil {
 			err = errors.Join(err, nerr)

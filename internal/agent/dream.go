@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -167,6 +168,9 @@ type DreamStatus struct {
 	Changes int    `json:"changes"`
 	Deleted int    `json:"deleted"`
 	Error   string `json:"error,omitempty"` // why it failed; nothing was changed then
+	ID      string `json:"id,omitempty"`    // as 'dream log' lists it; "" = nothing was changed
+	// Undone is when it was taken back.
+	Undone *time.Time `json:"undone,omitempty"`
 }
 
 // dreamStatusSuffix is what the file of a DreamStatus has beside the project's dreamDir.
@@ -178,13 +182,29 @@ func (s stateDir) noteDream(personal string, r dream.Report, failed error, now t
 	if failed == nil && r.Skipped != "" || r.DryRun {
 		return nil
 	}
-	st := DreamStatus{Memory: personal, Time: now.UTC(), By: r.By}
+	st := DreamStatus{Memory: personal, Time: now.UTC(), By: r.By, ID: r.ID}
 	if failed != nil {
 		st.Error = oneLine(failed)
 	} else {
 		st.Changes, st.Deleted = counted(r.Changes)
 	}
 	return writeJSON(s.dreamDir(personal)+dreamStatusSuffix, st)
+}
+
+// noteUndone keeps for status that the last dream was taken back, if that is the one.
+func (s stateDir) noteUndone(personal, id string, now time.Time) error {
+	file := s.dreamDir(personal) + dreamStatusSuffix
+	var st DreamStatus
+	err := readJSON(file, &st)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), err == nil && (st.ID != id || id == ""):
+		return nil
+	case err != nil:
+		return err
+	}
+	now = now.UTC()
+	st.Undone = &now
+	return writeJSON(file, st)
 }
 
 // counted counts the changes that were made, and the deletes among them.
@@ -223,5 +243,9 @@ func (d DreamStatus) line(now time.Time) string {
 	if d.Error != "" {
 		return fmt.Sprintf("dream of %s failed %s ago: %s\n", visible(d.Memory), age(now, d.Time), visible(d.Error))
 	}
-	return fmt.Sprintf("dream of %s %s ago, by %s: %s, %d deleted\n", visible(d.Memory), age(now, d.Time), d.By, count(d.Changes, "change"), d.Deleted)
+	undone := ""
+	if d.Undone != nil {
+		undone = fmt.Sprintf("; undone %s ago", age(now, *d.Undone))
+	}
+	return fmt.Sprintf("dream of %s %s ago, by %s: %s, %d deleted%s\n", visible(d.Memory), age(now, d.Time), d.By, count(d.Changes, "change"), d.Deleted, undone)
 }

@@ -3,6 +3,7 @@ package agent
 import (
 	"bytes"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -74,7 +75,27 @@ func TestLastDreamIsKept(t *testing.T) {
 	note("/b", dream.Report{Skipped: dream.GateTime}, nil)
 	note("/b", dream.Report{DryRun: true}, nil)
 	note("/a", dream.Report{By: "rules"}, errors.New("disk full"))
-	want := []DreamStatus{{Memory: "/a", Time: noon, By: "rules", Error: "disk full"}, {Memory: "/b", Time: noon, By: "rules", Changes: 3, Deleted: 1}}
+	want := []DreamStatus{{Memory: "/a", Time: noon, By: "rules", Error: "disk full"}, {Memory: "/b", Time: noon, By: "rules", Changes: 3, Deleted: 1, ID: sampleDream().ID}}
+	if d := cmp.Diff(want, s.dreams()); d != "" {
+		t.Error(d)
+	}
+	// Taken back, it says so; another one that is taken back, or the failed one, does not.
+	for _, personal := range []string{"/a", "/b", "/none"} {
+		if err := s.noteUndone(personal, "another", noon); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if d := cmp.Diff(want, s.dreams()); d != "" {
+		t.Error(d)
+	}
+	if err := s.noteUndone("/b", sampleDream().ID, noon.Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	got := s.dreams()[1]
+	if got.Undone == nil || !strings.HasSuffix(got.line(noon.Add(2*time.Hour)), "3 changes, 1 deleted; undone 1 h ago\n") {
+		t.Errorf("%+v: %s", got, got.line(noon.Add(2*time.Hour)))
+	}
+	note("/b", sampleDream(), nil)
 	if d := cmp.Diff(want, s.dreams()); d != "" {
 		t.Error(d)
 	}

@@ -151,6 +151,13 @@ func (k *disk) index(ctx context.Context, c *Change) error {
 	if err != nil {
 		return err
 	}
+	if !c.NewTime.IsZero() {
+		// It becomes what it was, and as old. If it was edited meanwhile it is as new as that.
+		err := d.ReplaceIndex(ctx, c.New, want(c), c.NewTime)
+		if !errors.Is(err, memdir.ErrChanged) && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
 	_, err = d.EditIndex(ctx, func(x *memory.Index) error {
 		switch now := x.Render(); {
 		case bytes.Equal(now, c.New): // done before

@@ -72,7 +72,7 @@ func (d *Dreamer) consultOn(ctx context.Context, o Options, scope memory.Scope, 
 		return nil, err
 	}
 	staged := memories.New(personal, team, d.Guard)
-	box := sandbox.Box{Project: d.Project, Store: staged, MaxRounds: modelRounds, Timeout: modelTime, AllowDelete: true, NoTeam: scope != memory.ScopeTeam, At: d.Now(), Record: d.Record}
+	box := sandbox.Box{Project: d.Project, Store: staged, MaxRounds: modelRounds, Timeout: modelTime, AllowDelete: true, NoTeam: scope != memory.ScopeTeam, NoNew: scope == memory.ScopeTeam, At: d.Now(), Record: d.Record}
 	first := orient(base, scope)
 	if scope == memory.ScopePrivate {
 		if told := d.gather(ctx, touched); told != "" {
@@ -93,8 +93,9 @@ func (d *Dreamer) consultOn(ctx context.Context, o Options, scope memory.Scope, 
 		return nil, fmt.Errorf("%w: it did not come to an end within %d rounds", errUnfit, modelRounds)
 	}
 	for _, c := range res.Calls {
-		if d.TextOnly && c.Error != "" {
-			// It cannot mend what was refused, and may have deleted what it could not write.
+		if d.TextOnly && c.Error != "" && (scope != memory.ScopeTeam || c.Tool != "write") {
+			// It cannot mend what was refused, and may have deleted what it could not write. Of the
+			// team's, teamKeeps sees to that.
 			return nil, fmt.Errorf("%w: %s", errUnfit, c.Error)
 		}
 	}
@@ -186,8 +187,7 @@ func (d *Dreamer) adopt(ctx context.Context, staged *memories.Store, scope memor
 		if !t.mayTouch(it) {
 			return nil, fmt.Errorf("%w: it is more than one commit holds", errUnfit)
 		}
-		it.gone, it.needs = true, written
-		it.because(reasonModelPrune)
+		it.gone, it.needs, it.whyGone = true, written, reasonModelPrune
 		t.deletes--
 	}
 	if t.deletes < 0 {

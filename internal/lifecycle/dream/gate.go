@@ -92,7 +92,7 @@ func (d *Dreamer) gates(ctx context.Context, o Options, now time.Time, r *Report
 	}
 	if looked, err := d.looked(); err != nil {
 		return nil, err
-	} else if since := now.Sub(looked); !o.Force && since >= 0 && since < LookPause {
+	} else if since := now.Sub(looked); !o.Force && !o.DryRun && since >= 0 && since < LookPause {
 		r.Skipped = GateLooked
 		return nil, nil
 	}

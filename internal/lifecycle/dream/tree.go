@@ -23,6 +23,8 @@ type item struct {
 	time   time.Time // the file's, on disk
 	frozen bool      // it is left as it is
 	gone   bool      // deleted
+	// whyGone is the reason for that, the only one that a deleted memory has.
+	whyGone string
 	// contested says that another one says otherwise in nearly its words; told once.
 	contested bool
 	fresh     bool    // what it says changed: it is as old as this dream
@@ -70,6 +72,7 @@ func (it *item) keeper() *item {
 // indexFile is an index while it is being tidied.
 type indexFile struct {
 	first []byte // nil = there is none
+	time  time.Time
 	text  []byte
 	notes []string
 }
@@ -223,13 +226,13 @@ func (t *tree) readIndex(s *memories.Store, scope memory.Scope) error {
 	}
 	defer func() { _ = dir.Close() }() // only read
 	x := &indexFile{}
-	text, _, err := dir.Read(memory.IndexName)
+	text, at, err := dir.Read(memory.IndexName)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
 		return fmt.Errorf("dream: %w", err)
 	default:
-		x.first, x.text = text, text
+		x.first, x.text, x.time = text, text, at
 		if x.first == nil {
 			x.first = []byte{}
 		}
@@ -284,8 +287,7 @@ func (t *tree) drop(it, into *item, reason string) bool {
 		return false
 	}
 	t.deletes--
-	it.gone, it.into = true, into
-	it.because(reason)
+	it.gone, it.into, it.whyGone = true, into, reason
 	return true
 }
 
@@ -300,7 +302,7 @@ func (t *tree) changes() []Change {
 		switch {
 		case it.gone && it.first == nil:
 		case it.gone:
-			c.Kind, c.New, c.NewTime = Delete, nil, time.Time{}
+			c.Kind, c.New, c.NewTime, c.Reasons = Delete, nil, time.Time{}, []string{it.whyGone}
 			if k := it.keeper(); k != it {
 				c.Into = k.Ref
 				c.Needs = append(c.Needs, Needed{k.Ref, memory.ETagOf(k.Content)})
@@ -324,7 +326,7 @@ func (t *tree) changes() []Change {
 		if x == nil || bytes.Equal(x.first, x.text) {
 			continue
 		}
-		c := Change{Ref: memories.Ref{Scope: scope, Path: memory.IndexName}, Kind: Edit, Reasons: x.notes, Old: x.first, New: x.text}
+		c := Change{Ref: memories.Ref{Scope: scope, Path: memory.IndexName}, Kind: Edit, Reasons: x.notes, Old: x.first, New: x.text, OldTime: x.time}
 		if x.first == nil {
 			c.Kind = Create
 		}

@@ -185,7 +185,7 @@ func (u *undoing) keep(c *Change, why string) error {
 // index takes an index back: to the byte if it is what the dream left, else entry by entry,
 // so that it names what is there once all is taken back.
 func (u *undoing) index(ctx context.Context, c *Change) error {
-	now, _, err := u.now(c.Ref)
+	now, at, err := u.now(c.Ref)
 	if err != nil || now == nil && c.Old == nil {
 		return err
 	}
@@ -228,7 +228,11 @@ func (u *undoing) index(ctx context.Context, c *Change) error {
 		if now == nil {
 			kind = Create
 		}
-		u.indexes = append(u.indexes, Change{Ref: c.Ref, Kind: kind, Reasons: []string{reasonUndone}, Old: now, New: text})
+		back := Change{Ref: c.Ref, Kind: kind, Reasons: []string{reasonUndone}, Old: now, New: text, OldTime: at}
+		if bytes.Equal(text, c.Old) {
+			back.NewTime = c.OldTime
+		}
+		u.indexes = append(u.indexes, back)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -37,9 +38,7 @@ func (w *world) times() map[string]time.Time {
 		if err != nil {
 			w.Fatal(err)
 		}
-		if !strings.HasSuffix(name, memory.IndexName) {
-			out[name] = fi.ModTime().UTC()
-		}
+		out[name] = fi.ModTime().UTC()
 	}
 	return out
 }
@@ -63,8 +62,13 @@ func TestUndoBringsBackEveryByteAndTime(t *testing.T) {
 	}
 	after := w.files()
 	for name, at := range w.times() {
-		if !at.Equal(ages[name]) {
+		if index := strings.HasSuffix(name, memory.IndexName); index == at.Equal(ages[name]) {
 			t.Errorf("%s is as old as %s, not %s", name, at, ages[name])
+		}
+	}
+	for _, c := range r.Changes {
+		if c.Kind == dream.Delete && len(c.Reasons) != 1 || slices.Contains(c.Reasons, "") {
+			t.Errorf("%s is deleted for %q", c.Ref, c.Reasons)
 		}
 	}
 	w.time = w.time.Add(time.Hour)
@@ -94,6 +98,28 @@ func TestUndoBringsBackEveryByteAndTime(t *testing.T) {
 	w.run(dream.Options{Force: true})
 	if w.read("b.md") != "" || w.read("a.md") != after["a.md"] {
 		t.Error("asked for, it is not done again")
+	}
+}
+
+// TestADeletedMemoryHasOneReason: what a dream did to a text before it found that the memory
+// can go is no reason why it went.
+func TestADeletedMemoryHasOneReason(t *testing.T) {
+	w := newWorld(t)
+	w.write("a.md", mem("Freeze", "project", "Merges wait since yesterday.\n"), 2)
+	w.write("b.md", mem("Freeze", "project", "Merges wait since yesterday.\n"), 2)
+	r := w.run(dream.Options{Force: true})
+	deleted := 0
+	for _, c := range r.Changes {
+		if c.Kind != dream.Delete {
+			continue
+		}
+		deleted++
+		if diff := cmp.Diff([]string{"another memory says the same"}, c.Reasons); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+	if deleted != 1 {
+		t.Errorf("%q", said(r))
 	}
 }
 

@@ -85,6 +85,17 @@ func (d *Dir) EditIndex(ctx context.Context, edit func(*memory.Index) error) ([]
 	return told, err
 }
 
+// ReplaceIndex makes content the index, if the one that is there meets want, and gives it
+// the time at: for who takes an edit back. One that differs is ErrChanged, one that want
+// forbids fs.ErrExist; nothing is changed then.
+func (d *Dir) ReplaceIndex(ctx context.Context, content []byte, want memory.Precondition, at time.Time) error {
+	err := d.locked(ctx, func() error { return d.replace(memory.IndexName, content, want, at) })
+	if err != nil {
+		return fmt.Errorf("index %s: %w", memory.IndexName, err)
+	}
+	return nil
+}
+
 // indexTries bounds how often an edit is made anew because a program that does not know
 // the lock changed the index meanwhile.
 const indexTries = 20

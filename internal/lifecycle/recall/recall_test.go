@@ -349,3 +349,28 @@ func TestEverydayWordsSayLess(t *testing.T) {
 		t.Errorf("%+v", ranked)
 	}
 }
+
+// TestOneTextIsGivenOnce: what a personal memory and one of the team's say alike is given as
+// the team's; one that says more, or another personal one, is not meant.
+func TestOneTextIsGivenOnce(t *testing.T) {
+	const text = "---\nname: Rollback\ndescription: how to roll back a release\ntype: project\n---\n\n%s\n"
+	s := newShelf(t)
+	s.write("project_rollback.md", fmt.Sprintf(text, "Run  the rollback\nof the release."), time.Hour)
+	s.write("team/project_rollback.md", fmt.Sprintf(text, "Run the rollback of the release."), 2*time.Hour)
+	s.write("project_more.md", fmt.Sprintf(text, "Run the rollback of the release. Then tell the team."), time.Hour)
+	for _, surfaced := range [][]string{nil, {"team/project_rollback.md"}} {
+		c, err := recall.Selector{}.Select(t.Context(), s.scan(), recall.Request{Prompt: "how do I roll back a release?", Surfaced: surfaced, Now: now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := refs(c.Chosen, func(m recall.Scored) string { return m.Ref })
+		want := []string{"project_more.md", "team/project_rollback.md"}
+		if surfaced != nil {
+			want = want[:1]
+		}
+		slices.Sort(got)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("seen %v (-want +got):\n%s\n%+v", surfaced, diff, c.Filtered)
+		}
+	}
+}

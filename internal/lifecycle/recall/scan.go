@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"io/fs"
 	"os"
@@ -42,6 +43,9 @@ type Memory struct {
 	Size        int64 // bytes of the file
 
 	mtime time.Time
+	// body is a hash of the words below the frontmatter, where the whole file was read; 0 =
+	// not known, or none.
+	body uint64
 }
 
 // Scan reads the heads of the newest memories below the two directories; team may be
@@ -141,6 +145,9 @@ func (m *Memory) read(buf []byte) error {
 		return err
 	}
 	m.parse(cutLines(buf[:n], MaxHeadLines))
+	if int64(n) == m.Size {
+		m.body = bodyHash(buf[:n])
+	}
 	return nil
 }
 
@@ -158,6 +165,42 @@ func (m *Memory) parse(head []byte) {
 	if !fm.Modified.IsZero() {
 		m.Time = fm.Modified
 	}
+}
+
+// bodyHash is a hash of the words of a memory below its frontmatter; 0 = there are none.
+func bodyHash(text []byte) uint64 {
+	fm, _, err := memory.ParseFrontmatter(text)
+	if err == nil && fm.Present {
+		text = text[fm.BodyStart:]
+	}
+	h := fnv.New64a()
+	some := false
+	for word := range bytes.FieldsSeq(text) {
+		some = true
+		_, _ = h.Write(word)
+		_, _ = h.Write([]byte{' '})
+	}
+	if !some {
+		return 0
+	}
+	return h.Sum64()
+}
+
+// twins returns, for each personal memory whose text the team has too, the team's.
+func twins(all []Memory) map[string]string {
+	teams := map[uint64]string{}
+	for _, m := range all {
+		if m.Scope == memory.ScopeTeam && m.body != 0 {
+			teams[m.body] = m.Ref
+		}
+	}
+	out := map[string]string{}
+	for _, m := range all {
+		if ref := teams[m.body]; m.Scope == memory.ScopePrivate && ref != "" {
+			out[m.Ref] = ref
+		}
+	}
+	return out
 }
 
 // cutLines returns the first n lines.

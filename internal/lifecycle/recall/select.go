@@ -95,8 +95,11 @@ func (s Selector) Select(ctx context.Context, memories []Memory, req Request) (C
 	}
 	var c Choice
 	offered := make([]Memory, 0, len(memories))
+	twin := twins(memories)
 	for _, m := range memories {
 		switch {
+		case twin[m.Ref] != "":
+			c.Filtered = append(c.Filtered, Filtered{m.Ref, twin[m.Ref] + " says the same"})
 		case slices.Contains(req.Surfaced, m.Ref):
 			c.Filtered = append(c.Filtered, Filtered{m.Ref, "this conversation has seen it"})
 		case usageNoteOf(&m, req.Tools) != "":

@@ -38,6 +38,7 @@ type Box struct {
 	ReadOnly    bool            // no writing at all
 	AllowDelete bool            // memories may be deleted, and most of a text too
 	NoTeam      bool            // the team's memories may be read but not changed
+	NoNew       bool            // memories may be changed, but none added
 	// At is the day as of which relative dates of what is written are made absolute; zero
 	// leaves them.
 	At time.Time

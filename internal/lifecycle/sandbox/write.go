@@ -25,6 +25,7 @@ const (
 
 var (
 	errTeam    = said("the team's memories may not be changed here")
+	errNew     = said("no memory may be added here; change one that is there, or leave it")
 	errUnread  = said("read the memory first; only a text that you have seen can be replaced or deleted")
 	errChanged = said("somebody changed it meanwhile; read it again")
 	errIndex   = said("the index is kept by itself; change the memories")
@@ -43,6 +44,9 @@ func (r *run) write(ctx context.Context, input []byte) (string, string, error) {
 	}
 	if err := decode(input, &in); err != nil {
 		return "", "", err
+	}
+	if r.NoNew {
+		return "", "", errNew
 	}
 	typ, ok := memory.ParseType(in.Type)
 	if !ok {
