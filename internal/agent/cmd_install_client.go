@@ -74,7 +74,7 @@ func (x *installClientCmd) install(c *command, client *install.Client, env insta
 		case ch.After == nil:
 			did = "removed"
 		}
-		if ch.Before != nil && ch.After != nil && !ch.Nothing() {
+		if ch.Backup && ch.After != nil && !ch.Nothing() {
 			did += "; the former text is in " + ch.File + install.BackupSuffix
 		}
 		fmt.Fprintf(c.Stdout, "%s: %s\n", ch.File, did)

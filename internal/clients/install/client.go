@@ -25,7 +25,9 @@ type Client struct {
 // file is a configuration file, and how our part in it is written and removed.
 type file struct {
 	path string
-	edit func(before []byte, remove bool) ([]byte, error)
+	// edit returns the text with our part, or without it. was is what the file held before
+	// our part came into it, nil where nobody knows: what was there then is left behind.
+	edit func(before []byte, remove bool, was []byte) ([]byte, error)
 	// empty reports whether a text holds nothing that a person wrote; nil: never.
 	empty func([]byte) bool
 }

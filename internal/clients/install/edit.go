@@ -21,11 +21,12 @@ const (
 
 // hookFile keeps our hooks in a JSON file, below "hooks".
 func hookFile(path string, e Env, client string, sh shape, render func(hooks.Event) any) file {
-	return file{path: path, empty: emptyJSON, edit: func(before []byte, remove bool) ([]byte, error) {
+	return file{path: path, empty: emptyJSON, edit: func(before []byte, remove bool, was []byte) ([]byte, error) {
 		d, err := parse(before)
 		if err != nil {
 			return nil, err
 		}
+		d.remember(was)
 		wanted := map[string]hooks.Event{}
 		if !remove {
 			for _, ev := range hooks.Events(client) {
@@ -67,6 +68,7 @@ func (d *document) pruneHooks(sh shape, wanted map[string]hooks.Event, render fu
 	if !ok {
 		return errors.New("hooks: want an object")
 	}
+	touched := false
 	for m := len(o.Members) - 1; m >= 0; m-- {
 		name, _ := o.Members[m].Name.Value.(hujson.Literal)
 		list := &o.Members[m].Value
@@ -106,13 +108,17 @@ func (d *document) pruneHooks(sh shape, wanted map[string]hooks.Event, render fu
 				d.remove(list, i)
 			}
 		}
-		if removed && hollow(list) {
+		touched = touched || removed
+		if removed && hollow(list) && !d.had("hooks", name.String()) {
 			if _, coming := wanted[name.String()]; !coming {
 				d.remove(all, m)
 			}
 		}
 	}
-	if len(wanted) == 0 && hollow(all) {
+	if touched && len(wanted) == 0 && sh == flat && d.was != nil && !d.had("version") {
+		d.drop("version") // it came with our hooks
+	}
+	if touched && len(wanted) == 0 && hollow(all) && !d.had("hooks") {
 		d.drop("hooks")
 	}
 	return nil
@@ -129,11 +135,12 @@ func matches(item *hujson.Value, matcher string) bool {
 // serverFile keeps our tool server in a JSON file, at a path. What a person added to it,
 // such as an environment, stays.
 func serverFile(path string, e Env, at []string, entry any) file {
-	return file{path: path, empty: emptyJSON, edit: func(before []byte, remove bool) ([]byte, error) {
+	return file{path: path, empty: emptyJSON, edit: func(before []byte, remove bool, was []byte) ([]byte, error) {
 		d, err := parse(before)
 		if err != nil {
 			return nil, err
 		}
+		d.remember(was)
 		have := &d.root
 		for _, key := range at {
 			if have = child(have, key); have == nil {
@@ -179,7 +186,7 @@ func tomlFile(path string, e Env) file {
 	return file{
 		path:  path,
 		empty: func(text []byte) bool { return len(bytes.TrimSpace(text)) == 0 },
-		edit: func(before []byte, remove bool) ([]byte, error) {
+		edit: func(before []byte, remove bool, _ []byte) ([]byte, error) {
 			text, bom := bytes.CutPrefix(before, []byte("\ufeff"))
 			after, err := editTOML(text, server, e.Command, e.Command.with("mcp"), remove)
 			if bom && err == nil {
@@ -192,12 +199,12 @@ func tomlFile(path string, e Env) file {
 
 // both is two parts of one file.
 func both(a, b file) file {
-	return file{path: a.path, empty: a.empty, edit: func(before []byte, remove bool) ([]byte, error) {
-		text, err := a.edit(before, remove)
+	return file{path: a.path, empty: a.empty, edit: func(before []byte, remove bool, was []byte) ([]byte, error) {
+		text, err := a.edit(before, remove, was)
 		if err != nil {
 			return nil, err
 		}
-		return b.edit(text, remove)
+		return b.edit(text, remove, was)
 	}}
 }
 

@@ -163,7 +163,7 @@ func TestRemoveWhatWasMade(t *testing.T) {
 			h.do(c.Name, install.User, true)
 		}
 		err := filepath.WalkDir(h.env.Home, func(path string, d os.DirEntry, err error) error {
-			if err == nil && !d.IsDir() {
+			if err == nil && path != h.env.Home && d.Name() != ".config" { // which many programs share
 				t.Errorf("%s: %s is left", c.Name, path)
 			}
 			return err
@@ -171,6 +171,74 @@ func TestRemoveWhatWasMade(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// Empty objects, lists, files and directories that were there stay, and so does a missing
+// line end, also after installing twice from different places.
+func TestOddOnesComeBack(t *testing.T) {
+	for _, test := range []struct{ client, file, text string }{
+		{"gemini", ".gemini/settings.json", "{\n  \"mcpServers\": {}\n}\n"},
+		{"gemini", ".gemini/settings.json", "{\n  \"hooks\": {\n    \"BeforeTool\": []\n  },\n  \"mcpServers\": {}\n}"},
+		{"claude-code", ".claude/settings.json", "{\"hooks\": {\"Stop\": [], \"Other\": []}}"},
+		{"claude-code", ".claude.json", "{}"},
+		{"claude-code", ".claude.json", ""},
+		{"codex", ".codex/config.toml", "model = \"gpt\""},
+		{"codex", ".codex/config.toml", "model = \"gpt\"\n\n"},
+		{"codex", ".codex/config.toml", "\r\n"},
+		{"cursor", ".cursor/hooks.json", "{\"hooks\": {}}\n"},
+		{"cursor", ".cursor/mcp.json", "{\"mcpServers\": {}}"},
+		{"opencode", ".config/opencode/opencode.json", "{\"mcp\": {}}\n"},
+		{"opencode", ".config/opencode/plugins/other.js", "// mine"},
+	} {
+		h := newHome(t)
+		h.write(test.file, test.text)
+		h.do(test.client, install.User, true)
+		if got := h.read(test.file); got != test.text {
+			t.Errorf("%s %q: removing what was never installed leaves %q", test.file, test.text, got)
+		}
+		h.do(test.client, install.User, false)
+		h.env.Command = install.Command{Exe: "/opt/memsync-agent"}
+		h.do(test.client, install.User, false)
+		h.do(test.client, install.User, true)
+		if got := h.read(test.file); got != test.text {
+			t.Errorf("%s %q: is now %q", test.file, test.text, got)
+		}
+	}
+}
+
+// The copy beside a file is the last text without our part: neither a second install nor
+// removing puts ours in its place.
+func TestBackupIsWithoutOurs(t *testing.T) {
+	h := newHome(t)
+	const file, first = ".gemini/settings.json", "{\n  \"theme\": \"x\"\n}\n"
+	h.write(file, first)
+	backup := func(when, want string) {
+		t.Helper()
+		if got := h.read(file + install.BackupSuffix); got != want {
+			t.Errorf("%s the copy is %q, want %q", when, got, want)
+		}
+	}
+	h.do("gemini", install.User, false)
+	backup("after installing", first)
+	h.env.Command = install.Command{Exe: "/opt/memsync-agent"}
+	h.do("gemini", install.User, false)
+	backup("after installing again", first)
+	h.do("gemini", install.User, true)
+	backup("after removing", first)
+	second := strings.Replace(first, "x", "y", 1)
+	h.write(file, second)
+	h.do("gemini", install.User, false)
+	backup("after a change and installing", second)
+	// Where there is none, what is about to be written over is kept all the same.
+	if err := os.Remove(filepath.Join(h.env.Home, file+install.BackupSuffix)); err != nil {
+		t.Fatal(err)
+	}
+	now := h.read(file)
+	h.do("gemini", install.User, true)
+	backup("after removing without one", now)
+	if got := h.read(file); got != second {
+		t.Errorf("the file is %q", got)
 	}
 }
 

@@ -18,6 +18,29 @@ type document struct {
 	nl   string // the line end that the file uses
 	unit string // one step of indentation
 	root hujson.Value
+	was  *hujson.Value // what the file held before our part came into it; nil = not known
+}
+
+// remember takes the text from before our part came into the file.
+func (d *document) remember(was []byte) {
+	if was == nil {
+		return
+	}
+	if old, err := parse(was); err == nil {
+		d.was = &old.root
+	}
+}
+
+// had reports whether something was at a path before our part came into the file.
+func (d *document) had(path ...string) bool {
+	v := d.was
+	for _, key := range path {
+		if v == nil {
+			return false
+		}
+		v = child(v, key)
+	}
+	return v != nil
 }
 
 var position = regexp.MustCompile(`line (\d+), column (\d+)`)
@@ -205,7 +228,7 @@ func (d *document) remove(v *hujson.Value, i int) {
 }
 
 // drop removes a key from the object at a path, and then the objects and arrays on the
-// path that became empty by it.
+// path that became empty by it, but those that were there before our part.
 func (d *document) drop(path ...string) {
 	v := &d.root
 	for _, key := range path[:len(path)-1] {
@@ -222,7 +245,7 @@ func (d *document) drop(path ...string) {
 			d.remove(v, i)
 		}
 	}
-	if len(path) > 1 && hollow(v) {
+	if len(path) > 1 && hollow(v) && !d.had(path[:len(path)-1]...) {
 		d.drop(path[:len(path)-1]...)
 	}
 }

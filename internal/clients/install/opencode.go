@@ -15,7 +15,7 @@ var pluginText []byte
 
 // pluginFile is a file that is ours as a whole.
 func pluginFile(path string, e Env) file {
-	return file{path: path, edit: func(before []byte, remove bool) ([]byte, error) {
+	return file{path: path, edit: func(before []byte, remove bool, _ []byte) ([]byte, error) {
 		if len(before) > 0 && !bytes.HasPrefix(before, []byte(pluginMark)) {
 			if remove {
 				return before, nil

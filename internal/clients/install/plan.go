@@ -42,6 +42,10 @@ func (e Env) dir(variable string, below ...string) string {
 type Change struct {
 	File          string
 	Before, After []byte
+	// Backup is whether Before is kept beside the file: the last text without our part, so
+	// that it is still there when that part has changed or gone.
+	Backup bool
+	dirs   []string // that go with the file where they are empty, the innermost first
 }
 
 // Nothing reports whether the file is as it should be.
@@ -49,7 +53,7 @@ func (c Change) Nothing() bool {
 	return bytes.Equal(c.Before, c.After) && (c.Before == nil) == (c.After == nil)
 }
 
-// BackupSuffix is the end of the name under which a file's former text is kept.
+// BackupSuffix is the end of the name under which a file's text without our part is kept.
 const BackupSuffix = ".memsvc-backup"
 
 // Plan returns what installing a client, or removing what was installed, does to its
@@ -69,19 +73,81 @@ func (c *Client) Plan(env Env, scope Scope, remove bool) ([]Change, error) {
 		}
 		change := Change{File: f.path, Before: before, After: before}
 		if before != nil || !remove {
-			if change.After, err = f.edit(before, remove); err != nil {
+			if err := f.plan(&change, remove); err != nil {
 				return nil, fmt.Errorf("%s: %w", f.path, err)
 			}
-			if bytes.Equal(before, change.After) && before != nil {
-				change.After = before
-			}
 		}
-		if remove && f.empty != nil && change.After != nil && !change.Nothing() && f.empty(change.After) && !exists(f.path+BackupSuffix) {
-			change.After = nil // it was made by installing
+		if before != nil && change.After == nil {
+			change.dirs = c.made(env, scope, f.path)
 		}
 		out = append(out, change)
 	}
 	return out, nil
+}
+
+// plan finds the text that takes the place of Before, and whether that is kept.
+func (f file) plan(c *Change, remove bool) error {
+	was, kept := f.formerly()
+	without, bare := []byte(nil), true // without our part, and whether that is nothing
+	if c.Before != nil {
+		var err error
+		if without, err = f.edit(c.Before, true, was); err != nil {
+			return err
+		}
+		bare = without == nil || f.empty != nil && f.empty(without)
+	}
+	// A blank file holds nothing of ours, whatever an empty document looks like.
+	ours := len(bytes.TrimSpace(c.Before)) > 0 && !bytes.Equal(without, c.Before)
+	c.Backup = c.Before != nil && (!ours || !kept && !bare)
+	if !remove {
+		var err error
+		if c.After, err = f.edit(c.Before, false, was); err != nil {
+			return err
+		}
+		if c.Before != nil && bytes.Equal(c.Before, c.After) {
+			c.After = c.Before
+		}
+		return nil
+	}
+	switch {
+	case !ours:
+		return nil
+	case bare && !kept:
+		without = nil // it was made by installing
+	case was != nil && without != nil && (bytes.Equal(bytes.TrimSpace(without), bytes.TrimSpace(was)) || bare && len(bytes.TrimSpace(was)) == 0):
+		without = was // to the last blank
+	}
+	c.After = without
+	return nil
+}
+
+// formerly returns what the file held before our part came into it, as far as its backup
+// says; kept is whether there is one.
+func (f file) formerly() (was []byte, kept bool) {
+	text, err := os.ReadFile(f.path + BackupSuffix)
+	if err != nil {
+		return nil, exists(f.path + BackupSuffix)
+	}
+	if was, err = f.edit(text, true, nil); err != nil || was == nil {
+		return nil, true
+	}
+	return was, true
+}
+
+// made returns the directories that installing may have made for a file: those of the
+// client, or of the project.
+func (c *Client) made(env Env, scope Scope, path string) (dirs []string) {
+	top := filepath.Dir(c.home(env))
+	if scope == Project {
+		top = env.Dir
+	}
+	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
+		rel, err := filepath.Rel(top, dir)
+		if err != nil || rel == "." || !filepath.IsLocal(rel) {
+			return dirs
+		}
+		dirs = append(dirs, dir)
+	}
 }
 
 func exists(file string) bool {
@@ -117,13 +183,23 @@ func (c Change) apply() error {
 		return errors.New("it changed meanwhile; run the command again")
 	}
 	if c.After == nil {
-		return os.Remove(file) // nothing in it was anybody else's
+		if err := os.Remove(file); err != nil { // nothing in it was anybody else's
+			return err
+		}
+		for _, dir := range c.dirs {
+			if fi, err := os.Lstat(dir); err != nil || !fi.IsDir() || os.Remove(dir) != nil {
+				break // somebody else's, or not empty
+			}
+		}
+		return nil
 	}
 	mode := fs.FileMode(0o600)
 	if fi, err := os.Stat(file); err == nil {
 		mode = fi.Mode().Perm()
-		if err := replace(c.File+BackupSuffix, now, mode); err != nil {
-			return fmt.Errorf("keep the former text: %w", err)
+		if c.Backup {
+			if err := replace(c.File+BackupSuffix, now, mode); err != nil {
+				return fmt.Errorf("keep the former text: %w", err)
+			}
 		}
 	}
 	return replace(file, c.After, mode)
