@@ -65,3 +65,20 @@ func TestExtractByRulesWhereTheModelFails(t *testing.T) {
 		})
 	}
 }
+
+// TestNotesLeaveSecretsOut: the guard's own scan stands before the notes.
+func TestNotesLeaveSecretsOut(t *testing.T) {
+	w := newModelWorld(t, "")
+	w.write(t, w.config, "{}\n")
+	secret := "Tr0ub4" + "dor&3x"
+	talk := filepath.Join(filepath.Dir(w.dir), "talk.jsonl")
+	w.write(t, talk, `{"type":"user","uuid":"u1","sessionId":"s","timestamp":"2026-03-05T10:00:00Z","message":{"content":"Remember that the staging password is `+"`"+secret+"`"+`.\nAlways squash before you merge."}}`+"\n")
+	t.Chdir(filepath.Dir(w.dir))
+	if out, stderr, code := invoke(t, "notes", "update", "--transcript", talk); code != ExitOK {
+		t.Fatalf("exit %d: %s%s", code, out, stderr)
+	}
+	out, stderr, code := invoke(t, "notes", "show", "--transcript", talk)
+	if code != ExitOK || strings.Contains(out, secret[:6]) || !strings.Contains(out, "[secret left out]") || !strings.Contains(out, "- Always squash before you merge") {
+		t.Errorf("exit %d: %s%s", code, out, stderr)
+	}
+}

@@ -157,7 +157,7 @@ func (e *engine) remember(ctx context.Context, p extractParams, m model.Model, t
 
 // keepNotes brings the notes of a conversation up to date, if enough was said.
 func (e *engine) keepNotes(ctx context.Context, p extractParams, m model.Model) {
-	r, err := notes.Keeper{Model: m, Config: p.Config}.Update(ctx, p.Transcript, p.CWD, false)
+	r, err := notes.Keeper{Model: m, Config: p.Config, Secrets: noteSecrets()}.Update(ctx, p.Transcript, p.CWD, false)
 	switch {
 	case err != nil:
 		e.log.Warn("notes", "session", p.Session, "error", err)

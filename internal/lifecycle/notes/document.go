@@ -121,6 +121,13 @@ func (d *Document) Set(title, text string) {
 	}
 }
 
+// each changes what stands in every section.
+func (d *Document) each(change func(string) string) {
+	for i := range d.parts {
+		d.parts[i].body = change(d.parts[i].body)
+	}
+}
+
 // demoted moves lines that would be headings in by a blank, which means the same to a
 // reader and nothing to Parse; a comment in a piece of code stays one.
 func demoted(text string) string {

@@ -139,11 +139,11 @@ func (f *Facts) result(b transcript.Block) {
 	delete(f.calls, b.ID)
 	isCommand := c.target != "" && f.files[c.target] == nil
 	if isCommand {
-		f.commands = append(f.commands, command{oneLine(c.target, 160), !b.Error})
+		f.commands = append(f.commands, command{oneLine(c.target, maxKept), !b.Error})
 	}
-	what := oneLine(c.tool+" "+c.target, 160)
+	what := oneLine(c.tool+" "+c.target, maxKept)
 	if b.Error {
-		f.errors = append(f.errors, failure{what: what, how: oneLine(firstLine(b.Text), 200)})
+		f.errors = append(f.errors, failure{what: what, how: oneLine(firstLine(b.Text), maxKept)})
 		return
 	}
 	// The same thing that failed before and now does not was mended in between.
@@ -153,6 +153,14 @@ func (f *Facts) result(b transcript.Block) {
 		}
 	}
 }
+
+// maxKept bounds what is kept of a command or an error, in characters, and maxLine and
+// maxHow what is shown of them.
+const (
+	maxKept = 4000
+	maxLine = 160
+	maxHow  = 200
+)
 
 // How much of what the rules find goes into a section; lines are counted, not tokens, so
 // that a section reads well.
@@ -192,7 +200,7 @@ func (f *Facts) state() string {
 	}
 	for _, e := range f.errors {
 		if e.mended == "" {
-			fmt.Fprintf(&b, "Still failing: %s\n", e.what)
+			fmt.Fprintf(&b, "Still failing: %s\n", oneLine(e.what, maxLine))
 		}
 	}
 	return lastLines(b.String(), 12)
@@ -250,9 +258,10 @@ func (f *Facts) workflow() string {
 	seen := map[string]bool{}
 	var list []string
 	for _, c := range slices.Backward(f.commands) {
-		if c.ok && !seen[c.text] && len(list) < maxCommands {
-			seen[c.text] = true
-			list = append(list, c.text)
+		text := oneLine(c.text, maxLine)
+		if c.ok && !seen[text] && len(list) < maxCommands {
+			seen[text] = true
+			list = append(list, text)
 		}
 	}
 	for _, c := range slices.Backward(list) {
@@ -275,7 +284,7 @@ func isCorrection(text string) bool {
 func (f *Facts) mistakes() string {
 	var lines []string
 	for _, e := range f.errors {
-		line := "- " + e.what + ": " + e.how
+		line := "- " + oneLine(e.what, maxLine) + ": " + oneLine(e.how, maxHow)
 		if e.mended != "" {
 			line += " (" + e.mended + ")"
 		}

@@ -36,6 +36,8 @@ type Keeper struct {
 	// Config is the client's configuration directory, where a person's own template and
 	// prompt may lie (session-memory/config/template.md, prompt.md); "" = none.
 	Config string
+	// Secrets finds what may stand in no notes, whoever wrote it; nil = nothing is one.
+	Secrets Secrets
 }
 
 // progress is what is kept beside the notes.
@@ -87,8 +89,13 @@ func (k Keeper) Update(ctx context.Context, transcriptFile, cwd string, force bo
 	if err != nil {
 		return r, err
 	}
+	facts.mask(k.Secrets)
+	d.each(k.Secrets.masked) // of notes that were there
 	if err := k.fill(ctx, &d, &facts, &r); err != nil {
 		return r, err
+	}
+	if r.By == "model" {
+		d.each(k.Secrets.masked)
 	}
 	if err := replace(r.File, []byte(d.String())); err != nil {
 		return r, err

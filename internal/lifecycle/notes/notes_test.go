@@ -3,6 +3,7 @@ package notes_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -210,4 +211,61 @@ func TestCapsAndHeadings(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestSecretsAreLeftOut: wherever a secret was said, run or noted, neither the notes nor
+// the model that writes them get it, nor the half of one that a cut would leave.
+func TestSecretsAreLeftOut(t *testing.T) {
+	const secret = "hunter2hunter2"
+	found := func(text string) ([]int, error) {
+		if strings.Contains(text, "unjudgeable") {
+			return nil, errors.New("too large")
+		}
+		var lines []int
+		for i, line := range strings.Split(text, "\n") {
+			if strings.Contains(line, secret) || strings.Contains(line, "-----BEGIN PRIVATE") {
+				lines = append(lines, i+1)
+			}
+		}
+		return lines, nil
+	}
+	talk := newTalk(t)
+	talk.work()
+	pad := strings.Repeat("x", 150-len("Bash curl "))
+	talk.person("Always use the password " + secret + " for staging.\nAlways squash before you merge.")
+	talk.tool("Bash", object{"command": "curl " + pad + " " + secret}, "ok", false)
+	talk.tool("Bash", object{"command": "login " + secret}, "bad "+secret, true)
+	talk.tool("Read", object{"file_path": "/w/" + secret}, "ok", false)
+	talk.person("no, the password is " + secret)
+	talk.assistant("The key:\n-----BEGIN PRIVATE KEY-----\nMIIBlines\nlines\n-----END PRIVATE KEY-----\nAll done with " + secret)
+	talk.person("unjudgeable")
+	m := &scripted.Model{Turns: []scripted.Turn{scripted.Say("{\"Learnings\": \"good\\nit is " + secret + "\"}"), scripted.Say("none")}}
+	for _, k := range []notes.Keeper{{Secrets: found}, {Secrets: found, Model: m}, {Secrets: found, Model: m}} {
+		_, d := update(t, k, talk, true)
+		text := d.String()
+		for _, part := range []string{"hunter", "MIIB", "unjudgeable"} {
+			if strings.Contains(text, part) {
+				t.Errorf("%q stands in the notes:\n%s", part, text)
+			}
+		}
+		if !strings.Contains(text, "[secret left out]") || k.Model == nil && !strings.Contains(d.Body("Learnings"), "Always squash before you merge") {
+			t.Errorf("too little or too much is left out:\n%s", text)
+		}
+	}
+	for _, asked := range m.Asked() {
+		if strings.Contains(asked.Messages[0].Parts[0].Text, "hunter") {
+			t.Error("the model was shown a secret")
+		}
+	}
+	// Notes that hold one already lose it.
+	file := notes.Path(talk.file)
+	old := notes.Parse(notes.Template())
+	old.Set("Learnings", "it is "+secret)
+	if err := os.WriteFile(file, []byte(old.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m = &scripted.Model{Turns: []scripted.Turn{scripted.Say("{\"Worklog\": \"new\"}")}}
+	if _, d := update(t, notes.Keeper{Secrets: found, Model: m}, talk, true); d.Body("Worklog") != "new" || strings.Contains(d.String()+m.Asked()[0].Messages[0].Parts[0].Text, "hunter") {
+		t.Errorf("%s", d.String())
+	}
 }
