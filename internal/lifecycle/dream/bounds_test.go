@@ -243,3 +243,44 @@ func TestAForeignJournalIsNotFollowed(t *testing.T) {
 		t.Errorf("undo: %v", err)
 	}
 }
+
+// TestLongMemoriesOfOneNameStayApart: each line differs; comparing every one with every
+// other one would never end.
+func TestLongMemoriesOfOneNameStayApart(t *testing.T) {
+	w := newWorld(t)
+	for j := range 2 {
+		var b strings.Builder
+		for i := range 12_000 {
+			fmt.Fprintf(&b, "w%d %d a%d\n", i*7%1009, i+j, i)
+		}
+		w.write(fmt.Sprintf("q%d.md", j), mem("Q", "project", b.String()), j+1)
+	}
+	w.write("a.md", mem("Short one", "project", statement), 3)
+	w.write("b.md", mem("Short one", "project", statement), 4)
+	before := w.files()
+	r := w.dreams() // and a second one finds nothing
+	if w.read("q0.md") != before["q0.md"] || w.read("q1.md") != before["q1.md"] {
+		t.Error("they were changed")
+	}
+	if w.read("b.md") != "" {
+		t.Error("the rest is held up")
+	}
+	if len(r.Left) != 1 || r.Left[0].Ref != "q1.md" || !strings.Contains(r.Left[0].Why, "q0.md") || !strings.Contains(r.Left[0].Why, "too long") {
+		t.Errorf("left %+v", r.Left)
+	}
+}
+
+func TestLongMemoriesThatAreMostlyTheSameAreMerged(t *testing.T) {
+	w := newWorld(t)
+	var b strings.Builder
+	for i := range 3_000 {
+		fmt.Fprintf(&b, "- host h%d has rack r%d\n", i, i*7%1009)
+	}
+	w.write("q0.md", mem("Q", "project", b.String()+"- the newer one has a tail\n"), 1)
+	w.write("q1.md", mem("Q", "project", b.String()+"- whereas the older listed fans\n"), 2)
+	w.dreams()
+	got := w.read("q0.md")
+	if w.read("q1.md") != "" || strings.Count(got, "host h1234 ") != 1 || !strings.Contains(got, "newer one has a tail") || !strings.Contains(got, "the older listed fans") {
+		t.Errorf("not merged: %d bytes, the older one %d", len(got), len(w.read("q1.md")))
+	}
+}

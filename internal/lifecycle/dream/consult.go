@@ -237,7 +237,7 @@ const privateLine = 20
 // line of one that is deleted, or that loses most of its text, still stands somewhere. And
 // it refuses one with a line of a personal memory that was not the team's before.
 func teamKeeps(base, t *tree) error {
-	after, before, private := knownOf(), knownOf(), knownOf()
+	after, before, private := knownOf(base.effort), knownOf(base.effort), knownOf(base.effort)
 	for _, it := range t.scope(memory.ScopeTeam) {
 		for _, u := range unitsOf(string(it.Body())) {
 			after.add(u)
@@ -257,6 +257,7 @@ func teamKeeps(base, t *tree) error {
 		if it.Scope != memory.ScopeTeam || was == nil {
 			continue
 		}
+		base.effort.next()
 		if (it.gone && !was.gone || len(it.Content) < len(was.Content)*7/10) && !after.coversAll(string(was.Body())) {
 			return fmt.Errorf("%w: it drops what %s alone says", errUnfit, it.Ref)
 		}

@@ -102,7 +102,7 @@ func (t *tree) restating(ctx context.Context) error {
 	at := map[string][]*item{}
 	facts := map[*item]*known{}
 	for _, it := range team {
-		k := knownOf(string(it.Body()), it.Front.Description)
+		k := knownOf(t.effort, string(it.Body()), it.Front.Description)
 		facts[it] = k
 		for g := range k.gists {
 			if len(at[g]) < maxCandidates {
@@ -116,7 +116,12 @@ func (t *tree) restating(ctx context.Context) error {
 		}
 		body := string(p.Body())
 		for _, it := range at[p.begins()] {
+			t.effort.next()
 			if kindOf(p) == kindOf(it) && facts[it].coversAll(body) && sameSubject(it, p) && mentions(it, p) && len(extras(p, it)) == 0 && !clash(p, it) && t.drop(p, it, reasonRestates) {
+				break
+			}
+			if t.effort.spent {
+				t.unequal(it, p)
 				break
 			}
 		}
@@ -176,7 +181,7 @@ func (t *tree) contained(ctx context.Context) error {
 	facts := map[*item]*known{}
 	list := t.byAge(memory.ScopePrivate)
 	for _, it := range list {
-		k := knownOf(string(it.Body()))
+		k := knownOf(t.effort, string(it.Body()))
 		facts[it] = k
 		for g := range k.gists {
 			if len(at[g]) < maxCandidates {
@@ -197,7 +202,12 @@ func (t *tree) contained(ctx context.Context) error {
 			if big == small || big.gone || kindOf(big) != kindOf(small) || len(big.Body()) < len(small.Body()) || apart(big, small) {
 				continue
 			}
+			t.effort.next()
 			if facts[big].coversAll(body) && sameSubject(big, small) && t.absorb(big, small, reasonDuplicate) {
+				break
+			}
+			if t.effort.spent {
+				t.unequal(big, small)
 				break
 			}
 		}
@@ -235,17 +245,28 @@ func (t *tree) absorb(keep, old *item, reason string) bool {
 	if clash(old, keep) {
 		return false
 	}
-	if reason == reasonInto && (contradicts(string(old.Body()), string(keep.Body())) || contradicts(string(keep.Body()), string(old.Body()))) {
+	if t.vain[vain{keep, old, keep.version, old.version}] {
+		return false
+	}
+	t.effort.next()
+	e := t.effort
+	if reason == reasonInto && (contradicts(old.statements(), keep.statements(), e) || contradicts(keep.statements(), old.statements(), e)) {
+		t.vain[vain{keep, old, keep.version, old.version}] = true
 		if !old.contested {
 			old.contested = true
 			t.say(Left{Ref: old.Ref.String(), Why: "it is nearly " + keep.Ref.String() + ", and says otherwise; a person or a model has to say which holds"})
 		}
 		return false
 	}
-	if t.deletes <= 0 {
+	if t.deletes <= 0 && !e.spent {
 		return t.drop(old, keep, reason) // says that more could go
 	}
-	body, superseded := mergeBodies(string(keep.Body()), string(old.Body()))
+	body, superseded := mergeBodies(string(keep.Body()), string(old.Body()), e)
+	if e.spent {
+		t.vain[vain{keep, old, keep.version, old.version}] = true
+		t.unequal(keep, old)
+		return false
+	}
 	next := &item{Memory: keep.Memory}
 	next.parse(keep.withBody(body))
 	if also := aside(next, old); also != "" {
@@ -260,6 +281,23 @@ func (t *tree) absorb(keep, old *item, reason string) bool {
 	t.set(keep, next.Content, reasonMerged)
 	old.superseded = append(old.superseded, superseded...)
 	return true
+}
+
+// vain is a pair of texts of which no one can be made.
+type vain struct {
+	keep, old         *item
+	keepText, oldText int
+}
+
+// unequal says that two memories were not compared to their end.
+func (t *tree) unequal(keep, old *item) {
+	switch {
+	case t.effort.over():
+		t.say(Left{Why: whyTooMany})
+	case !old.unequal:
+		old.unequal = true
+		t.say(Left{Ref: old.Ref.String(), Why: "it and " + keep.Ref.String() + " are too long and too different to be compared line by line; both stay as they are"})
+	}
 }
 
 // withLine adds a paragraph at the end of a body.

@@ -28,8 +28,12 @@ func (t *tree) tidyIndexes() {
 		}
 		x := memory.ParseIndex(f.text)
 		t.dropGhosts(scope, f, &x)
+		named := map[string]bool{}
+		for _, e := range x.Entries() {
+			named[e.Key()] = true
+		}
 		for _, it := range t.scope(scope) {
-			if !memory.IsIndex(it.Path) && !names(&x, string(it.Path)) {
+			if !memory.IsIndex(it.Path) && !named[string(it.Path)] {
 				x.Set(memory.EntryFor(it.Path, it.Front))
 				f.because("added the lines that were missing")
 			}
@@ -166,9 +170,13 @@ func (t *tree) shortenLines(scope memory.Scope, f *indexFile, x *memory.Index, l
 func fitsChars(line string) bool { return utf8.RuneCountInString(line) <= memory.MaxIndexLineChars }
 func fitsBytes(line string) bool { return len(line) <= adviceBytes }
 
+// maxHook is how many characters of a hook are tried to fit into a line; no line has more.
+const maxHook = 4 * memory.MaxIndexLineChars
+
 // shorter cuts an entry's hook until its line fits; ok is false if nothing is gained.
 func shorter(e memory.IndexEntry, fits func(string) bool) (memory.IndexEntry, bool) {
 	hook := []rune(strings.TrimSuffix(e.Hook, "…"))
+	hook = hook[:min(len(hook), maxHook)] // a far longer one need not be tried at every length
 	for keep := len(hook); keep >= 0; keep-- {
 		e.Hook = strings.TrimRight(string(hook[:keep]), " ")
 		if keep > 0 && keep < len(hook) {

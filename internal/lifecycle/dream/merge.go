@@ -10,10 +10,11 @@ type known struct {
 	normals, gists, blocks map[string]bool
 	values                 map[string][]string // of the keys of lines "X: value"
 	statements             []statement
+	effort                 *effort // what looking may cost
 }
 
-func knownOf(texts ...string) *known {
-	k := &known{map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string][]string{}, nil}
+func knownOf(e *effort, texts ...string) *known {
+	k := &known{map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string][]string{}, nil, e}
 	for _, text := range texts {
 		for _, u := range unitsOf(text) {
 			k.add(u)
@@ -30,7 +31,7 @@ func (k *known) add(u unit) {
 		k.blocks[u.block()] = true
 		return
 	}
-	if u.kind != headUnit {
+	if u.kind != headUnit && len(k.statements) <= maxStatements {
 		k.statements = append(k.statements, statements(u.raw)...)
 	}
 	for line := range strings.Lines(u.raw) {
@@ -55,6 +56,9 @@ func (k *known) line(line string) {
 
 // says reports whether a line is said already.
 func (k *known) says(line string) bool {
+	if !k.effort.spend(lineSteps * len(line)) {
+		return false
+	}
 	n := normal(line)
 	if n == "" || saidOn.MatchString(n) || k.normals[n] || k.gists[gist(line)] {
 		return true
@@ -67,7 +71,7 @@ func (k *known) says(line string) bool {
 	}
 	said := statementOf(line)
 	return slices.ContainsFunc(k.statements, func(s statement) bool {
-		l := said.compare(s)
+		l := said.compare(s, k.effort)
 		return l == reworded || l == narrower
 	})
 }
@@ -84,7 +88,11 @@ func (k *known) covers(u unit) bool {
 		if k.says(line) {
 			continue
 		}
-		for _, s := range sentences(strings.TrimSpace(line)) {
+		list := sentences(strings.TrimSpace(line))
+		if len(list) == 1 {
+			return false // it is the line
+		}
+		for _, s := range list {
 			if !k.says(s) {
 				return false
 			}
@@ -133,18 +141,27 @@ func sectionsOf(body string) []section {
 
 // mergeBodies returns the newer body with what only the older one says, below the same
 // heading where there is one, and the older lines that the newer text says otherwise.
-func mergeBodies(newer, older string) (merged string, superseded []string) {
+//
+// Where the effort is spent before the end, the result is of no use.
+func mergeBodies(newer, older string, e *effort) (merged string, superseded []string) {
 	older = strings.ReplaceAll(older, "\r\n", "\n")
 	end := "\n"
 	if strings.Contains(newer, "\r\n") {
 		end = "\r\n"
 	}
-	k, old := knownOf(newer), knownOf(older)
+	k, old := knownOf(e, newer), knownOf(e, older)
 	out := sectionsOf(newer)
+	below := map[string]int{} // the first section of a heading
+	for i, s := range slices.Backward(out) {
+		below[s.heading] = i
+	}
 	changed := false
 	for _, s := range sectionsOf(older) {
 		adjacent := false // the unit before this one was taken over, too
 		for _, u := range s.units {
+			if e.spent {
+				return newer, nil
+			}
 			switch {
 			case u.kind == headUnit || u.kind == blankUnit, k.covers(u):
 				adjacent = false
@@ -155,17 +172,18 @@ func mergeBodies(newer, older string) (merged string, superseded []string) {
 				continue
 			}
 			u = k.rest(u)
-			if replaceNarrower(out, u, end) {
+			if replaceNarrower(out, u, end, e) {
 				k.add(u)
 				adjacent, changed = false, true
 				continue
 			}
-			at := slices.IndexFunc(out, func(o section) bool { return o.heading == s.heading })
-			if at < 0 {
+			at, ok := below[s.heading]
+			if !ok {
 				out = append(out, section{heading: s.heading, units: []unit{{raw: end, kind: blankUnit}, s.units[0].ending(end)}})
 				at = len(out) - 1
+				below[s.heading] = at
 			}
-			out[at].add(u.ending(end), adjacent, end)
+			out[at].add(u.ending(end), adjacent, end, e)
 			k.add(u)
 			adjacent, changed = true, true
 		}
@@ -186,14 +204,26 @@ func mergeBodies(newer, older string) (merged string, superseded []string) {
 }
 
 // replaceNarrower puts a line in the place of one that says less, and nothing else.
-func replaceNarrower(in []section, u unit, end string) bool {
+func replaceNarrower(in []section, u unit, end string, e *effort) bool {
 	if u.kind != lineUnit {
 		return false
 	}
+	said := statementOf(u.raw)
 	for _, s := range in {
-		for i, old := range s.units {
-			if old.kind == lineUnit && len(sentences(strings.TrimSpace(old.raw))) == 1 && compare(old.raw, u.raw) == narrower && marker.FindString(old.raw) == marker.FindString(u.raw) {
-				s.units[i].raw = u.ending(end).raw
+		for i := range s.units {
+			if !e.spend(1) {
+				return false
+			}
+			old := &s.units[i]
+			if old.kind != lineUnit {
+				continue
+			}
+			if old.said == nil { // once for all that are compared with it
+				st := statementOf(old.raw)
+				old.said, old.single = &st, len(sentences(strings.TrimSpace(old.raw))) == 1
+			}
+			if old.single && old.said.compare(said, e) == narrower && marker.FindString(old.raw) == marker.FindString(u.raw) {
+				*old = unit{raw: u.ending(end).raw, heading: old.heading, kind: old.kind}
 				return true
 			}
 		}
@@ -221,11 +251,12 @@ func (k *known) rest(u unit) unit {
 }
 
 // add puts a unit at the end of a section, before the blank lines that end it.
-func (s *section) add(u unit, adjacent bool, eol string) {
+func (s *section) add(u unit, adjacent bool, eol string, e *effort) {
 	end := len(s.units)
 	for end > 0 && s.units[end-1].kind == blankUnit && (end > 1 || s.heading != "") {
 		end--
 	}
+	e.spend(2 * (len(s.units) - end))
 	put := []unit{u}
 	if end > 0 {
 		last := s.units[end-1]

@@ -126,19 +126,30 @@ type gap struct{ a, b []string }
 
 // statement is a sentence taken apart, once for all comparisons.
 type statement struct {
-	text  string
-	words []string
+	text   string
+	words  []string
+	sorted []string // the same words, by which two are counted together
 }
 
-func statementOf(sentence string) statement { return statement{sentence, wordsOf(sentence)} }
+func statementOf(sentence string) statement {
+	ws := wordsOf(sentence)
+	return statement{sentence, ws, slices.Sorted(slices.Values(ws))}
+}
+
+// same is what two statements of the same words have in common.
+func (s statement) same() string { return strings.Join(s.words, " ") }
 
 // compare says how two sentences relate.
 func compare(first, second string) likeness {
-	return statementOf(first).compare(statementOf(second))
+	return statementOf(first).compare(statementOf(second), nil)
 }
 
-func (s statement) compare(other statement) likeness {
+// compare costs an effort; where none is left, all is unlike.
+func (s statement) compare(other statement, e *effort) likeness {
 	a, b := s.words, other.words
+	if !e.spend(len(a) + len(b) + 1) {
+		return unlike
+	}
 	longer := max(len(a), len(b))
 	if longer > maxCompared || slices.Equal(a, b) {
 		if slices.Equal(a, b) {
@@ -150,8 +161,11 @@ func (s statement) compare(other statement) likeness {
 		return unlike
 	}
 	shorter := min(len(a), len(b))
-	if float64(inBoth(a, b)) < alikeShare*float64(shorter) {
+	if float64(inBoth(s.sorted, other.sorted)) < alikeShare*float64(shorter) {
 		return unlike // nothing below can hold; aligning costs more than counting
+	}
+	if !e.spend(len(a)*len(b) + lineSteps*(len(s.text)+len(other.text))) {
+		return unlike
 	}
 	common, gaps, tail := align(a, b)
 	differ, turned := false, false // before the tail
@@ -178,16 +192,17 @@ func (s statement) compare(other statement) likeness {
 	return unlike
 }
 
-// inBoth counts the words that both have, whatever their order.
+// inBoth counts the words that both have; both are sorted.
 func inBoth(a, b []string) int {
-	left := map[string]int{}
-	for _, w := range a {
-		left[w]++
-	}
 	n := 0
-	for _, w := range b {
-		if left[w] > 0 {
-			left[w]--
+	for len(a) > 0 && len(b) > 0 {
+		switch c := strings.Compare(a[0], b[0]); {
+		case c < 0:
+			a = a[1:]
+		case c > 0:
+			b = b[1:]
+		default:
+			a, b = a[1:], b[1:]
 			n++
 		}
 	}
@@ -276,14 +291,31 @@ func turns(ws []string) bool {
 // contradicts reports whether a text says, in nearly the words of a sentence of the other,
 // something else than that: then nobody but a person or a model can tell which holds, or
 // whether both do. Lines "X: value" are not meant: there the newer value holds.
-func contradicts(body, other string) bool {
-	theirs, ours := statements(other), statements(body)
-	if len(ours)*len(theirs) > maxStatements*maxStatements {
-		return false // nothing is lost by it: what differs is kept side by side
+func contradicts(ours, theirs []statement, e *effort) bool {
+	verbatim := map[string]bool{}
+	for _, o := range theirs {
+		verbatim[o.same()] = true
 	}
 	for _, s := range ours {
-		said := slices.ContainsFunc(theirs, func(o statement) bool { l := s.compare(o); return l == reworded || l == narrower || l == wider })
-		if !said && slices.ContainsFunc(theirs, func(o statement) bool { return s.compare(o) == contrary }) {
+		if verbatim[s.same()] {
+			continue
+		}
+		against := false
+	others:
+		for _, o := range theirs {
+			switch s.compare(o, e) {
+			case reworded, narrower, wider:
+				against = false
+				break others
+			case contrary:
+				against = true
+			case unlike:
+			}
+			if e.spent {
+				return false // for whoever asks to see
+			}
+		}
+		if against {
 			return true
 		}
 	}
@@ -291,11 +323,10 @@ func contradicts(body, other string) bool {
 }
 
 // sameStatements reports whether two bodies hold the same statements in other words.
-func sameStatements(a, b string) bool {
-	first, second := statements(a), statements(b)
+func sameStatements(first, second []statement, e *effort) bool {
 	within := func(these, those []statement) bool {
 		return !slices.ContainsFunc(these, func(s statement) bool {
-			return !slices.ContainsFunc(those, func(o statement) bool { l := s.compare(o); return l == reworded || l == narrower })
+			return !slices.ContainsFunc(those, func(o statement) bool { l := s.compare(o, e); return l == reworded || l == narrower })
 		})
 	}
 	return len(first) > 0 && len(second) > 0 && max(len(first), len(second)) <= maxSayings && (within(first, second) || within(second, first))

@@ -25,11 +25,11 @@ const (
 	maxSayings = 12     // sentences of a body that is looked at so
 )
 
-// Bounds of the search for near duplicates, far above what a store needs that people wrote:
-// comparisons, and pairs of which as many as a dream may delete are merged.
+// maxPairs bounds the near duplicates of which as many as a dream may delete are merged, far
+// above what a store needs that people wrote.
 const (
-	maxComparisons = 3_000_000
-	maxPairs       = 10_000
+	maxPairs   = 10_000
+	whyTooMany = "the personal memories are too many and too alike to compare all of them"
 )
 
 // termsOf returns the terms of a text: stemmed words, and pairs of characters of Chinese
@@ -92,16 +92,29 @@ func (t *tree) similar(ctx context.Context) error {
 // has one of the rarest terms in common, so that only few are compared.
 func (t *tree) pairs(ctx context.Context) (out [][2]*item, err error) {
 	list := t.byAge(memory.ScopePrivate)
-	bodies := make([]map[string]bool, len(list))
-	count := map[string]int{}
+	bodies := make([][]int, len(list))
+	number := map[string]int{} // of a term
+	var count []int            // the memories that have a term
 	for i, it := range list {
-		bodies[i] = termsOf(string(it.Body()))
-		for term := range bodies[i] {
-			count[term]++
+		for term := range termsOf(string(it.Body())) {
+			n, ok := number[term]
+			if !ok {
+				n = len(count)
+				number[term], count = n, append(count, 0)
+			}
+			count[n]++
+			bodies[i] = append(bodies[i], n)
 		}
+		slices.Sort(bodies[i])
 	}
-	seen := map[string][]int{}
-	closer, budget := maxCloser, maxComparisons
+	was, is := t.looked, &looked{texts: map[*item]int{}, near: map[[2]*item]bool{}}
+	if was == nil {
+		was = is
+	}
+	seen := make([][]int, len(count))
+	compared := make([]int, len(list)) // by the memory with this number and one
+	closer := maxCloser
+	t.looked = is
 	for i, it := range list {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -109,56 +122,89 @@ func (t *tree) pairs(ctx context.Context) (out [][2]*item, err error) {
 		if len(bodies[i]) < nearTerms {
 			continue
 		}
-		if budget <= 0 || len(out) >= maxPairs {
-			t.say(Left{Why: "the personal memories are too many and too alike to compare all of them"})
+		if t.effort.over() || len(out) >= maxPairs {
+			t.say(Left{Why: whyTooMany})
 			break
 		}
-		rare := slices.SortedFunc(keys(bodies[i]), func(a, b string) int { return cmp.Or(cmp.Compare(count[a], count[b]), cmp.Compare(a, b)) })
+		rare := slices.Clone(bodies[i])
+		slices.SortFunc(rare, func(a, b int) int { return cmp.Or(cmp.Compare(count[a], count[b]), cmp.Compare(a, b)) })
 		rare = rare[:min(len(rare), len(rare)-int(nearBegun*float64(len(rare)))+1)]
-		compared := map[int]bool{}
 		for _, term := range rare {
 			for _, j := range seen[term] {
-				if compared[j] {
+				if compared[j] == i+1 {
 					continue
 				}
-				compared[j] = true
-				budget--
-				if near(list[j], it, bodies[j], bodies[i], &closer) {
-					out = append(out, [2]*item{list[j], it})
+				compared[j] = i + 1
+				pair := [2]*item{list[j], it}
+				isNear := was.near[pair]
+				if !was.has(pair) {
+					t.effort.next()
+					isNear = t.effort.spend(len(bodies[i])+len(bodies[j])) && near(list[j], it, bodies[j], bodies[i], &closer, t.effort)
+				}
+				if isNear {
+					is.near[pair] = true
+					out = append(out, pair)
 				}
 			}
 			seen[term] = append(seen[term], i)
 		}
+		is.texts[it] = it.version
 	}
 	return out, nil
 }
 
-func keys(m map[string]bool) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		for k := range m {
-			if !yield(k) {
-				return
-			}
+// looked is what a search for near duplicates has compared: the next need not again.
+type looked struct {
+	texts map[*item]int // their versions
+	near  map[[2]*item]bool
+}
+
+// has reports whether both memories were compared, as they are now.
+func (l *looked) has(pair [2]*item) bool {
+	for _, it := range pair {
+		if text, ok := l.texts[it]; !ok || text != it.version {
+			return false
 		}
 	}
+	return true
+}
+
+// share is what part of their terms two texts have in common; both are sorted.
+func share(a, b []int) float64 {
+	common, all := 0, len(a)+len(b)
+	for len(a) > 0 && len(b) > 0 {
+		switch {
+		case a[0] < b[0]:
+			a = a[1:]
+		case a[0] > b[0]:
+			b = b[1:]
+		default:
+			a, b = a[1:], b[1:]
+			common++
+		}
+	}
+	if common == 0 {
+		return 0
+	}
+	return float64(common) / float64(all-common)
 }
 
 // near reports whether two memories are near duplicates. closer is how many more pairs may
 // be looked at sentence by sentence.
-func near(a, b *item, inA, inB map[string]bool, closer *int) bool {
+func near(a, b *item, inA, inB []int, closer *int, e *effort) bool {
 	if 4*min(len(inA), len(inB)) < max(len(inA), len(inB)) || kindOf(a) != kindOf(b) {
 		return false
 	}
-	share := overlap(inA, inB)
+	share := share(inA, inB)
 	switch {
 	case share >= nearBody:
-	case share >= nearNamedBody && overlap(termsOf(a.Front.Name), termsOf(b.Front.Name)) >= nearName:
+	case share >= nearNamedBody && nameShare(a, b) >= nearName:
 	case share >= nearBegun:
 		if first := a.begins(); selfContained(first) && first == b.begins() {
 			break
 		}
 		*closer--
-		if *closer < 0 || !sameStatements(string(a.Body()), string(b.Body())) {
+		if *closer < 0 || !sameStatements(a.statements(), b.statements(), e) {
 			return false
 		}
 	default:
@@ -204,9 +250,31 @@ func (it *item) terms() (name, text map[string]bool) {
 	return it.nameTerms, it.textTerms
 }
 
+func nameShare(a, b *item) float64 {
+	nameA, _ := a.terms()
+	nameB, _ := b.terms()
+	return overlap(nameA, nameB)
+}
+
+// words returns those of the name.
+func (it *item) words() []string {
+	if it.nameWords == nil {
+		it.nameWords = append([]string{}, strings.Fields(plainName(it.Front.Name))...)
+	}
+	return it.nameWords
+}
+
+// statements returns those of the body.
+func (it *item) statements() []statement {
+	if it.said == nil {
+		it.said = append([]statement{}, statements(string(it.Body()))...)
+	}
+	return it.said
+}
+
 func numbered(a, b *item) bool {
-	there := strings.Fields(plainName(b.Front.Name))
-	for _, w := range strings.Fields(plainName(a.Front.Name)) {
+	there := b.words()
+	for _, w := range a.words() {
 		if !slices.Contains(there, w) && (strings.ContainsAny(w, "0123456789") || len(w) == 1) {
 			return true
 		}

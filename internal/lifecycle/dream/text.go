@@ -15,6 +15,9 @@ type unit struct {
 	raw     string // whole lines, with their ends
 	heading string // the normal form of the heading above, "" before the first
 	kind    unitKind
+
+	said   *statement // what a line says, once it was asked for
+	single bool       // that is one sentence alone
 }
 
 type unitKind uint8
@@ -87,19 +90,16 @@ func indent(line string) int { return len(line) - len(strings.TrimLeft(line, " \
 // of its own.
 var saidOn = regexp.MustCompile(`^said on \d{4}-\d{2}-\d{2}$`)
 
-var marker = regexp.MustCompile(`^\s*(?:[-*+]|\d{1,3}[.)]|#{1,6}|>)\s+`)
+var (
+	marker  = regexp.MustCompile(`^\s*(?:[-*+]|\d{1,3}[.)]|#{1,6}|>)\s+`)
+	markers = regexp.MustCompile(`^(?:\s*(?:[-*+]|\d{1,3}[.)]|#{1,6}|>)\s+)+`) // however many
+)
 
 // normal is what two lines are the same by: without marks, doubled blanks, closing
 // punctuation, and case outside of code.
 func normal(line string) string {
 	line = norm.NFKC.String(marked.ReplaceAllString(line, ""))
-	for {
-		cut := marker.ReplaceAllString(line, "")
-		if cut == line {
-			break
-		}
-		line = cut
-	}
+	line = line[len(markers.FindString(line)):]
 	line = strings.ReplaceAll(strings.ReplaceAll(line, "**", ""), "__", "")
 	parts := strings.Split(strings.Join(strings.Fields(line), " "), "`")
 	for i := range parts {

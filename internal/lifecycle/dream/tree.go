@@ -34,13 +34,18 @@ type item struct {
 	reasons    []string
 	superseded []string
 
+	version              int             // grows with every other text
+	unequal              bool            // said not to be compared to its end; told once
 	nameTerms, textTerms map[string]bool // see terms
+	nameWords            []string        // see words
 	begin                *string         // see begins
+	said                 []statement     // see statements
 }
 
 // parse gives an item another text.
 func (it *item) parse(content []byte) {
-	it.Content, it.nameTerms, it.begin = content, nil, nil
+	it.version++
+	it.Content, it.nameTerms, it.nameWords, it.begin, it.said = content, nil, nil, nil, nil
 	it.Front, _, it.Unreadable = memory.ParseFrontmatter(content)
 	if it.Unreadable != nil {
 		it.Front = memory.Frontmatter{}
@@ -87,6 +92,9 @@ type tree struct {
 	onDisk  func(memory.Scope, string) bool
 	at      map[memories.Ref]*item
 	touched map[*item]bool // changed or deleted: they count against the room of a commit
+	effort  *effort        // what comparing may cost, of the dream as a whole
+	vain    map[vain]bool
+	looked  *looked // what the last search for near duplicates found
 }
 
 // put adds an item.
@@ -97,7 +105,7 @@ func (t *tree) put(it *item) {
 
 // clone returns a tree that can be changed without changing this one.
 func (t *tree) clone() *tree {
-	c := &tree{now: t.now, deletes: t.deletes, onDisk: t.onDisk, left: slices.Clone(t.left),
+	c := &tree{now: t.now, deletes: t.deletes, onDisk: t.onDisk, left: slices.Clone(t.left), effort: t.effort, vain: map[vain]bool{},
 		indexes: map[memory.Scope]*indexFile{}, at: map[memories.Ref]*item{}, touched: map[*item]bool{}}
 	for _, it := range t.items {
 		own := *it
@@ -171,7 +179,7 @@ func maxDeletes(memories int) int { return max(minDeletes, memories/5) }
 
 // snapshot reads both directories.
 func (d *Dreamer) snapshot(ctx context.Context, s *memories.Store) (*tree, error) {
-	t := &tree{now: d.Now(), indexes: map[memory.Scope]*indexFile{}, at: map[memories.Ref]*item{}, touched: map[*item]bool{}}
+	t := &tree{now: d.Now(), effort: newEffort(), vain: map[vain]bool{}, indexes: map[memory.Scope]*indexFile{}, at: map[memories.Ref]*item{}, touched: map[*item]bool{}}
 	list, skipped, err := s.List(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("dream: %w", err)
