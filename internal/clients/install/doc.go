@@ -4,6 +4,5 @@
 //
 // A configuration file is its owner's. Everything in it that is not ours stays byte for
 // byte, comments and order too; a file that cannot be read is left alone; what is written
-// is written whole, with a copy of the last text without
-// our part beside it.
+// is written whole, with a copy of the last text without our part beside it.
 package install

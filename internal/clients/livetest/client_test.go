@@ -267,7 +267,8 @@ func TestClaudeCodePlugin(t *testing.T) {
 func (m *machine) claude(list string, setup func(client string)) {
 	t := m.t
 	t.Helper()
-	client := find(t, "claude/node_modules/@anthropic-ai/claude-code-*/claude")
+	// Older versions are a script.
+	client := find(t, "claude/node_modules/@anthropic-ai/claude-code-*/claude", "claude/node_modules/@anthropic-ai/claude-code/cli.js")
 	l := lesson{
 		list: list,
 		write: func(file, text string) say {
