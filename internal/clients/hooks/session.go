@@ -139,7 +139,7 @@ func indexText(ctx context.Context, s *memories.Store, scope memory.Scope, title
 		// Where the team's directory is closed, the lines of a personal index that name its
 		// files are as closed.
 		closed := scope == memory.ScopePrivate && s.NoTeam != nil && l.Entry != nil && strings.HasPrefix(l.Entry.Key(), memdir.TeamDir+"/")
-		if l.Entry != nil && !closed {
+		if l.Entry != nil && !closed && (scope != memory.ScopeTeam || isMemory(l.Entry)) {
 			lines.WriteString(memory.FormatIndexEntry(*l.Entry))
 		}
 	}
@@ -159,6 +159,13 @@ func indexText(ctx context.Context, s *memories.Store, scope memory.Scope, title
 		note = fmt.Sprintf("(%d more entries are in the file and not shown)\n", cut)
 	}
 	return inject.Data(title, text+note)
+}
+
+// isMemory reports whether an entry leads to what may be a memory beside its index: a
+// teammate's line leads nowhere else.
+func isMemory(e *memory.IndexEntry) bool {
+	_, err := memory.ParsePath(e.Key())
+	return err == nil
 }
 
 // stop hands the turn that ended, or the whole session, over to the daemon and returns. A

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/memsvc/memsvc/internal/lifecycle/inject"
 	"github.com/memsvc/memsvc/internal/lifecycle/memdir"
 	"github.com/memsvc/memsvc/internal/memory"
 )
@@ -204,7 +205,7 @@ func deny(file string, violations []memory.Violation) Answer {
 		}
 		fmt.Fprintf(&b, "%s (%s)", v.Message, v.Rule)
 	}
-	return Answer{Deny: b.String()}
+	return Answer{Deny: inject.Neutral(b.String())}
 }
 
 // nudgeWait bounds how long a tool waits for the daemon to be told.
