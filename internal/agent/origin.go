@@ -83,6 +83,8 @@ func (s stateDir) origins() (map[string][]origin, error) {
 
 // keepOrigin notes that a link is being made for the project of the working directory, if
 // that is where its memories lie. One for which the link is made again counts too.
+// Where it is not, and the project's id names no remote, nothing tells for whom the link is
+// made, and the person hears it.
 func (c *command) keepOrigin(l Link) error {
 	wd, err := os.Getwd()
 	if err != nil {
@@ -91,6 +93,7 @@ func (c *command) keepOrigin(l Link) error {
 	home, _ := os.UserHomeDir() // without one there may be no place, and nothing to note
 	found, err := (&memdir.Resolver{Getenv: os.Getenv, Home: home}).Resolve(wd, "")
 	if err != nil || realDir(found.Team()) != realDir(l.Dir) {
+		c.warnOfNoOrigin(l)
 		return nil //nolint:nilerr // the link is for another directory than that of this project
 	}
 	all, err := c.state.origins()
@@ -103,6 +106,16 @@ func (c *command) keepOrigin(l Link) error {
 	}
 	all[l.ID()] = append(all[l.ID()], here)
 	return writeJSON(c.state.path(originsFile), all)
+}
+
+// warnOfNoOrigin says what to do so that a link of a client's directory is noted with its
+// repository, unless that is done already or its name tells.
+func (c *command) warnOfNoOrigin(l Link) {
+	all, err := c.state.origins()
+	if err == nil && len(all[l.ID()]) == 0 && !namesRemote(l.Project) && isClientMemory(filepath.Dir(realDir(l.Dir))) {
+		fmt.Fprintf(c.Stderr, "memsync-agent: warning: nothing tells for which repository %s is; run 'memsync-agent link --team %s --project %s --dir %s' inside it too, so that another one with the same directory is told apart\n",
+			visible(l.Dir), l.Team, l.Project, visible(l.Dir))
+	}
 }
 
 // forgetOrigins drops what a link was made for, so that it can be made for another.
