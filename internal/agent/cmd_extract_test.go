@@ -50,7 +50,7 @@ func TestExtractByRulesWhereTheModelFails(t *testing.T) {
 			if err := json.Unmarshal([]byte(out), &got); err != nil || code != ExitOK {
 				t.Fatalf("exit %d, %v: %s%s", code, err, out, stderr)
 			}
-			if diff := cmp.Diff([]string{"project_the_audit_log_is_kept_for_a_year.md"}, got.Added); diff != "" || got.By != "rules" || (got.Fallback == "") != c.warned {
+			if diff := cmp.Diff([]string{"project_the_audit_log_is_kept_for_a.md"}, got.Added); diff != "" || got.By != "rules" || (got.Fallback == "") != c.warned {
 				t.Errorf("%s (-want +got):\n%s", out, diff)
 			}
 			if (strings.Count(stderr, "\n") == 1 && strings.Contains(stderr, "cannot be used")) != c.warned || strings.Contains(out+stderr, modelKey) {

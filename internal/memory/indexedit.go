@@ -2,17 +2,23 @@ package memory
 
 import (
 	"bytes"
+	"strings"
 	"unicode/utf8"
 )
 
 // EntryFor returns the index entry of the memory at path, whose hook is cut so that the
-// line keeps to MaxIndexLineChars. Without a name the title is the file's name.
+// line keeps to MaxIndexLineChars: a hook that begins with the title goes on where that
+// ends, before anything of its end is cut. Without a name the title is the file's name.
 func EntryFor(path Path, fm Frontmatter) IndexEntry {
 	e := IndexEntry{Title: fm.Name, Target: string(path), Hook: fm.Description}
 	if e.Title == "" {
 		e.Title = path.Base()
 	}
 	line := FormatIndexEntry(e)
+	if n := len(e.Title); n > 0 && utf8.RuneCountInString(line)-1 > MaxIndexLineChars && len(e.Hook) > n && strings.EqualFold(e.Hook[:n], e.Title) {
+		e.Hook = "…" + strings.TrimLeft(e.Hook[n:], " ") // what the title does not say
+		line = FormatIndexEntry(e)
+	}
 	for over := utf8.RuneCountInString(line) - 1 - MaxIndexLineChars; over > 0 && e.Hook != ""; over = utf8.RuneCountInString(line) - 1 - MaxIndexLineChars {
 		r := []rune(e.Hook)
 		keep := max(len(r)-over-1, 0)

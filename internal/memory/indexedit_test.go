@@ -72,3 +72,17 @@ func TestEntryForKeepsToALine(t *testing.T) {
 		}
 	}
 }
+
+// TestEntryThatRepeatsItsTitle: where a line is too long, its hook goes on where the title
+// ends, instead of losing its end.
+func TestEntryThatRepeatsItsTitle(t *testing.T) {
+	title := "the nightly export of the billing service"
+	fact := title + " writes to the bucket in Frankfurt at 02:30."
+	e := memory.EntryFor("project_the_nightly_export_of_the_billing_service.md", memory.Frontmatter{Name: title, Description: fact})
+	if e.Hook != "…writes to the bucket in Frankfurt at 02:30." {
+		t.Errorf("hook %q", e.Hook)
+	}
+	if e := memory.EntryFor("a.md", memory.Frontmatter{Name: "short", Description: "short and good"}); e.Hook != "short and good" {
+		t.Errorf("hook %q", e.Hook)
+	}
+}

@@ -522,3 +522,29 @@ func TestChangeOfPlan(t *testing.T) {
 		t.Errorf("touched: %+v", r)
 	}
 }
+
+// TestNamesAndIndexLinesHoldTheFact: a name is cut where a clause ends, not within a time
+// or a quote, and the index line goes on where the name stops.
+func TestNamesAndIndexLinesHoldTheFact(t *testing.T) {
+	for text, want := range map[string]string{
+		"Remember that the release is 2026-12-01 at 15:00 UTC.":                               "the release is 2026-12-01 at 15:00 UTC",
+		"Remember that the staging tests need the profile \"acq-test\".":                      "the staging tests need the profile \"acq-test\"",
+		"Remember that you start it there with profile \"acq test\" only.":                    "you start it there with profile acq",
+		"Remember that the bulk import takes 1,000 rows at a time.":                           "the bulk import takes 1,000 rows at",
+		"Remember that the nightly build is red: the disk of the runner is full.":             "the nightly build is red",
+		"Remember that retries are done by Retry(ctx).":                                       "retries are done by Retry(ctx)",
+		"Remember that internationalization configuration responsibilities belong to Kestrel": "internationalization configuration",
+	} {
+		got := extract.Explicit([]extract.Said{{Person: true, Text: text}})
+		if len(got) != 1 || got[0].Name != want {
+			t.Errorf("%q is named %+v, want %q", text, got, want)
+		}
+	}
+	f := newFixture(t)
+	f.talk.person("Remember that the nightly export of the billing service writes to the bucket in Frankfurt at 02:30.")
+	f.run()
+	index, err := os.ReadFile(filepath.Join(f.store.Dir(memory.ScopePrivate), "MEMORY.md"))
+	if err != nil || !strings.Contains(string(index), "to the bucket in Frankfurt at 02:30.") || strings.Count(string(index), "nightly export of") != 1 {
+		t.Errorf("%s%v", index, err)
+	}
+}

@@ -139,7 +139,8 @@ const (
 	minHan        = 5
 	maxStatement  = 600 // characters
 	maxCandidates = 8   // of one extraction: a stuck session fills no store
-	nameChars     = 60
+	nameWords     = 7
+	nameChars     = 48 // the index has room for the name, the file's and the fact beside them
 
 	descriptionChars = 140
 )
@@ -324,19 +325,42 @@ func nameOf(what string) string {
 		head, _, _ = strings.Cut(rest, "\n") // "a few things:" names nothing
 		head = bullet.ReplaceAllString(head, "")
 	}
-	what = strings.TrimFunc(head, isPunctOrSpace)
-	if i := strings.IndexFunc(what, func(r rune) bool { return strings.ContainsRune("，,；;:：(（", r) }); i > 20 {
-		what = what[:i]
+	what = trimmedName(head)
+	for _, m := range nameEnd.FindAllStringIndex(what, -1) {
+		if m[0] > 20 {
+			what = what[:m[0]]
+			break
+		}
 	}
 	words := strings.Fields(what)
-	if len(words) > 8 {
-		what = strings.Join(words[:8], " ")
-	}
-	r := []rune(what)
-	if len(r) > nameChars {
+	what = strings.Join(words[:min(len(words), nameWords)], " ")
+	if r := []rune(what); len(r) > nameChars {
 		what = string(r[:nameChars])
+		if i := strings.LastIndexByte(what, ' '); i > 0 {
+			what = what[:i]
+		}
 	}
-	return strings.TrimSpace(what)
+	return trimmedName(paired(what))
+}
+
+// nameEnd is where a clause ends; the colon of 15:00 and the comma of 1,000 end none.
+var nameEnd = regexp.MustCompile(`[，；：（]|[,;:](?:\s|$)|\s\(`)
+
+// trimmedName takes off what begins or ends a sentence, not a quote or a name.
+func trimmedName(s string) string {
+	return strings.TrimRight(strings.TrimLeft(s, " \t-*•—–:,.，：。"), " \t.,;:!?…。，；：！？、—–-")
+}
+
+// paired drops a quote whose other half was cut off.
+func paired(s string) string {
+	for _, q := range [][2]string{{`"`, `"`}, {"`", "`"}, {"“", "”"}, {"‘", "’"}, {"「", "」"}, {"『", "』"}, {"《", "》"}, {"(", ")"}, {"[", "]"}} {
+		open, closing := strings.Count(s, q[0]), strings.Count(s, q[1])
+		i := strings.LastIndex(s, q[0])
+		if i >= 0 && (q[0] == q[1] && open%2 == 1 || q[0] != q[1] && open > closing) {
+			s = s[:i] + s[i+len(q[0]):]
+		}
+	}
+	return s
 }
 
 // short cuts a text to n characters on one line.
