@@ -62,7 +62,7 @@ type Result struct {
 type Call struct {
 	Round  int    // from 1
 	Tool   string // one of ours, or "unknown"
-	Target string // the memory or file, if the input named one that can exist
+	Target string // the memory or file, if the input named one that is there
 	Bytes  int    // of the answer
 	Error  string // why it was refused or failed; "" = done
 	// Refused says that the text may be no memory: the guard's word, or that of a model

@@ -11,6 +11,40 @@ import (
 	"github.com/memsvc/memsvc/internal/lifecycle/model/scripted"
 )
 
+// TestRecordsNameNothingThatIsNotThere: a name that a model thought of may be a secret.
+// It is recorded once there is a memory of it, and not before.
+func TestRecordsNameNothingThatIsNotThere(t *testing.T) {
+	const word = "zqxsecret"
+	w := newWorld(t)
+	draft := map[string]any{"type": "project", "name": "token " + word, "description": "d", "body": "hunter2 here"}
+	turns := []scripted.Turn{call("write", input(t, draft))}
+	for _, name := range []string{"project_" + word + ".md", "memory/project_" + word + ".md", "memory/team/" + word + ".md", "memory/" + word, "project/" + word, "project/" + word + ".go"} {
+		for _, tool := range []string{"read", "list"} {
+			turns = append(turns, call(tool, input(t, map[string]any{"path": name})))
+		}
+		turns = append(turns, call("grep", input(t, map[string]any{"path": name, "pattern": "x"})),
+			call("edit", input(t, map[string]any{"memory": name, "old": "a", "new": "b"})), call("delete", input(t, map[string]any{"memory": name})))
+	}
+	w.box.MaxBytes, w.box.AllowDelete = 16<<20, true
+	w.box.MaxRounds = len(turns) + 10
+	res, _ := w.run(t, turns...)
+	if len(res.Calls) != len(turns) {
+		t.Fatalf("%d of %d calls", len(res.Calls), len(turns))
+	}
+	for i, c := range res.Calls {
+		if strings.Contains(fmt.Sprintf("%+v", c), word) {
+			t.Errorf("call %d: %+v", i, c)
+		}
+	}
+	draft["name"], draft["body"] = "Harbour gate", "It closes early."
+	res, _ = w.run(t, call("write", input(t, draft)), call("read", input(t, map[string]any{"path": "memory/project_harbour_gate.md"})), call("delete", input(t, map[string]any{"memory": "project_harbour_gate.md"})))
+	for i, c := range res.Calls {
+		if c.Error != "" || strings.TrimPrefix(c.Target, "memory/") != "project_harbour_gate.md" {
+			t.Errorf("call %d: %+v", i, c)
+		}
+	}
+}
+
 // TestRecordsHoldNoInput puts a word into everything a model may say. The records hold it
 // only where it is the name of a memory.
 func TestRecordsHoldNoInput(t *testing.T) {

@@ -106,7 +106,7 @@ func (r *run) answer(ctx context.Context, c model.ToolCall, nth int, cut bool) m
 		rec.Refused = errors.As(err, &guard) || errors.Is(err, errRefusal)
 		result.Text, result.Error = bounded(strings.ToValidUTF8(strings.Join(strings.Fields(err.Error()), " "), "?"), 300), true
 	}
-	rec.Target = recordable(rec.Target)
+	rec.Target = r.recordable(ctx, rec.Target, err == nil)
 	rec.Bytes, rec.Took = len(result.Text), time.Since(began)
 	r.left -= rec.Bytes
 	r.res.Calls = append(r.res.Calls, rec)
@@ -138,27 +138,41 @@ func recorded(err error) string {
 }
 
 // recordable returns the name of a target as far as it may stand in a record: a memory
-// or a file whose name keeps the rules of paths, else the place alone.
-func recordable(target string) string {
+// that is there or was deleted by this run, a file that was read, else the place alone. A
+// name that a model thought of may hold what the guard refuses in a text.
+func (r *run) recordable(ctx context.Context, target string, done bool) string {
 	in, rel, below := strings.Cut(target, "/")
 	switch {
 	case target == inMemory, target == inProject, target == transcript:
 		return target
 	case in == inProject && below:
-		if _, err := memory.ParsePath(rel + memory.Extension); err == nil {
+		if _, err := memory.ParsePath(rel + memory.Extension); done && err == nil {
 			return target
 		}
 		return inProject
 	case in == inMemory && below:
-		if _, err := memories.ParseRef(rel); err == nil {
+		if r.known(ctx, rel) {
 			return target
 		}
 		return inMemory
-	}
-	if _, err := memories.ParseRef(target); err == nil {
+	case r.known(ctx, target):
 		return target
 	}
 	return ""
+}
+
+// known reports whether a name is that of a memory which is there, or was until this run
+// deleted it.
+func (r *run) known(ctx context.Context, name string) bool {
+	ref, err := memories.ParseRef(name)
+	if err != nil {
+		return false
+	}
+	if slices.Contains(r.res.Deleted, ref) {
+		return true
+	}
+	_, err = r.Store.Get(ctx, ref)
+	return err == nil
 }
 
 // decode reads a tool's input. What is wrong with it is not repeated: it is the model's.

@@ -67,7 +67,7 @@ func (r *run) write(ctx context.Context, input []byte) (string, string, error) {
 	if err := r.mayWrite(ctx, ref, nil, content); err != nil {
 		return "", ref.String(), err
 	}
-	if err := r.known(ctx, d); err != nil {
+	if err := r.fresh(ctx, d); err != nil {
 		return "", ref.String(), err
 	}
 	w, err := r.Store.Add(ctx, d)
@@ -77,8 +77,8 @@ func (r *run) write(ctx context.Context, input []byte) (string, string, error) {
 	return r.written(w, content, err, ref)
 }
 
-// known refuses a text that a memory holds already, whatever that is called.
-func (r *run) known(ctx context.Context, d memories.Draft) error {
+// fresh refuses a text that a memory holds already, whatever that is called.
+func (r *run) fresh(ctx context.Context, d memories.Draft) error {
 	all, _, err := r.Store.List(ctx)
 	if err != nil {
 		return err
