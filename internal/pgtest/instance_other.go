@@ -9,8 +9,8 @@ import (
 
 // instance cannot be had here.
 type instance struct {
-	dir  string
-	port int
+	bin, dir string
+	port     int
 }
 
 func newInstance(string, []string) (*instance, error) {
