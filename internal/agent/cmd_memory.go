@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -463,7 +464,8 @@ func (c *command) printIndex(d *memdir.Dir) error {
 		return err
 	}
 	loaded, cut := memory.CutIndex(content)
-	if _, err := c.Stdout.Write(loaded); err != nil {
+	// Anybody of the team writes lines of an index; none moves the cursor of who reads them.
+	if _, err := io.WriteString(c.Stdout, visibleText(strings.ReplaceAll(string(loaded), "\r\n", "\n"))); err != nil {
 		return err
 	}
 	if cut > 0 {

@@ -168,6 +168,6 @@ func (x *recallCmd) print(c *command, choice recall.Choice) {
 		fmt.Fprintln(c.Stdout, "no memory shares a word or a concept with the prompt")
 	}
 	if choice.Answer != "" {
-		fmt.Fprintf(c.Stdout, "\nthe model's answer:\n%s\n", visible(choice.Answer))
+		fmt.Fprintf(c.Stdout, "\nthe model's answer:\n%s\n", c.models.answerShown(choice.Answer))
 	}
 }

@@ -147,9 +147,9 @@ func (s ModelSettings) open(counter budget.Counter) model.Model {
 	var m model.Model
 	switch s.Provider {
 	case providerAnthropic:
-		m = anthropic.New(s.Name, s.Endpoint, s.key())
+		m = keyless{anthropic.New(s.Name, s.Endpoint, s.key()), s.key()}
 	case providerOpenAI:
-		m = openai.New(s.Name, s.Endpoint, s.key())
+		m = keyless{openai.New(s.Name, s.Endpoint, s.key()), s.key()}
 	case providerCommand:
 		args := slices.Clone(s.Command)
 		args[0] = expandHome(args[0])

@@ -83,6 +83,63 @@ func recalled(t *testing.T) recallEntry {
 	return e
 }
 
+// A server may echo what it was sent: the key is printed nowhere, and a long answer not
+// whole.
+func TestExplainShowsNoKeyAndNoEndlessAnswer(t *testing.T) {
+	w := newModelWorld(t, "")
+	for name, answer := range map[string]string{
+		"short": "the key is " + modelKey + " \u001b[2J {\"files\":[]}", "nonsense": "Bearer " + modelKey + "\n" + modelKey, "cut within": strings.Repeat("x", maxAnswerShown-5) + modelKey,
+		"long": strings.Repeat(modelKey+" word\n", 40_000),
+	} {
+		body, err := json.Marshal(answer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.reply = func(rw http.ResponseWriter, _ *http.Request) {
+			fmt.Fprintf(rw, `{"choices":[{"message":{"role":"assistant","content":%s},"finish_reason":"stop"}],"usage":{"prompt_tokens":90,"completion_tokens":10}}`, body)
+		}
+		out, stderr, code := invoke(t, "recall", "--query", "when are merges frozen this month", "--explain")
+		_, shown, ok := strings.Cut(out, "the model's answer:\n")
+		if code != ExitOK || !ok || shown == "" || len(shown) > maxAnswerShown+20 {
+			t.Errorf("%s: exit %d, %d bytes of the answer: %.300s%s", name, code, len(shown), out, stderr)
+		}
+		if strings.Contains(out+stderr, modelKey[:8]) || strings.Contains(out, "\x1b") {
+			t.Errorf("%s: the key or a control character is printed: %.300q", name, out)
+		}
+	}
+}
+
+// What a model makes of its own key never becomes a memory.
+func TestAnswersHoldNoKey(t *testing.T) {
+	w := newModelWorld(t, "")
+	w.reply = func(rw http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(rw, `{"choices":[{"message":{"role":"assistant","content":"key %[1]s","tool_calls":[{"id":"1","type":"function","function":{"name":"write","arguments":"{\"body\":\"%[1]s\"}"}}]},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":90,"completion_tokens":10}}`, modelKey)
+	}
+	settings, err := os.ReadFile(w.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	endpoint := strings.TrimSpace(strings.SplitN(strings.SplitN(string(settings), "endpoint: ", 2)[1], "\n", 2)[0])
+	m := ModelSettings{Provider: providerOpenAI, Name: "tiny", Endpoint: endpoint, KeyFile: filepath.Join(filepath.Dir(w.config), "key")}.open(stateDir(w.state).modelCounter(time.Now))
+	resp, err := probe(t.Context(), m, true)
+	if err != nil || len(resp.Calls()) != 1 {
+		t.Fatalf("%+v, %v", resp, err)
+	}
+	if resp.Text() != "key "+maskedKey || string(resp.Calls()[0].Input) != `{"body":"`+maskedKey+`"}` {
+		t.Errorf("%q, %s", resp.Text(), resp.Calls()[0].Input)
+	}
+}
+
+// A teammate's line of an index moves no cursor.
+func TestIndexIsPrintedVisibly(t *testing.T) {
+	w := newModelWorld(t, "")
+	w.write(t, filepath.Join(w.dir, "team", "MEMORY.md"), "- [Fr\x1b[2Jeeze](project_freeze.md) — \x1b]0;t\x07 \u009b no\u202e merges\r\n- [B](b.md) — b\n")
+	out, stderr, code := invoke(t, "memory", "index", "--team")
+	if want := "- [Fr·[2Jeeze](project_freeze.md) — ·]0;t· · no· merges\n- [B](b.md) — b\n"; out != want || code != ExitOK {
+		t.Errorf("exit %d: %q, want %q%s", code, out, want, stderr)
+	}
+}
+
 func TestRecallAsksTheModelWithinItsTokens(t *testing.T) {
 	w := newModelWorld(t, "  daily-tokens: 150\n")
 	w.reply = says(`{"files":["reference_wiki.md"]}`)
