@@ -17,6 +17,7 @@ const (
 	whyEdited = "it was edited meanwhile"
 	whyThere  = "another memory has its name now"
 	whyNeeds  = "the memory that was to take its place is not there as it should be"
+	whyUnread = "it, or the index that lists it, cannot be read any more"
 	whyNoDir  = "its directory is not there any more"
 )
 
@@ -46,6 +47,9 @@ func (k *disk) close() {
 	}
 }
 
+// unread is the etag of what is there and cannot be read; no text has it.
+const unread memory.ETag = "-"
+
 // etag is that of a memory as it is now; "" = it is not there.
 func (k *disk) etag(r memories.Ref) (memory.ETag, error) {
 	d, err := k.dir(r.Scope)
@@ -57,6 +61,9 @@ func (k *disk) etag(r memories.Ref) (memory.ETag, error) {
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
+	}
+	if errors.Is(err, memdir.ErrUnreadable) {
+		return unread, nil
 	}
 	return "", err
 }
@@ -75,7 +82,7 @@ func (d *Dreamer) apply(ctx context.Context, changes []Change) error {
 		if err := d.at("file"); err != nil {
 			return err
 		}
-		if err := k.put(ctx, c); err != nil {
+		if err := c.unread(k.put(ctx, c)); err != nil {
 			return fmt.Errorf("dream: %w", err)
 		}
 	}
@@ -87,7 +94,7 @@ func (d *Dreamer) apply(ctx context.Context, changes []Change) error {
 		if err := d.at("index"); err != nil {
 			return err
 		}
-		if err := k.index(ctx, c); err != nil {
+		if err := c.unread(k.index(ctx, c)); err != nil {
 			return fmt.Errorf("dream: %w", err)
 		}
 	}
@@ -99,7 +106,7 @@ func (d *Dreamer) apply(ctx context.Context, changes []Change) error {
 		if err := d.at("delete"); err != nil {
 			return err
 		}
-		if err := k.remove(ctx, c); err != nil {
+		if err := c.unread(k.remove(ctx, c)); err != nil {
 			return fmt.Errorf("dream: %w", err)
 		}
 	}
@@ -107,6 +114,16 @@ func (d *Dreamer) apply(ctx context.Context, changes []Change) error {
 		return err
 	}
 	return k.lines(ctx, changes)
+}
+
+// unread lets a change be that cannot be made because of what somebody put there: the
+// journal must not wait for it for ever, and everybody for the journal.
+func (c *Change) unread(err error) error {
+	if errors.Is(err, memdir.ErrUnreadable) {
+		c.Skipped = whyUnread
+		return nil
+	}
+	return err
 }
 
 func want(c *Change) memory.Precondition {
@@ -266,7 +283,7 @@ func (k *disk) lines(ctx context.Context, changes []Change) error {
 			}
 			return nil
 		})
-		if err != nil {
+		if err != nil && !errors.Is(err, memdir.ErrUnreadable) { // what Skipped says of it is enough
 			return fmt.Errorf("dream: %w", err)
 		}
 	}

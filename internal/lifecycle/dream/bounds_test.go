@@ -284,3 +284,63 @@ func TestLongMemoriesThatAreMostlyTheSameAreMerged(t *testing.T) {
 		t.Errorf("not merged: %d bytes, the older one %d", len(got), len(w.read("q1.md")))
 	}
 }
+
+// TestAnIndexThatCannotBeRead is left alone, and what its lines lead to stays; all else is
+// tidied.
+func TestAnIndexThatCannotBeRead(t *testing.T) {
+	for name, put := range map[string]func(file string) error{
+		"long": func(file string) error {
+			return os.WriteFile(file, []byte(strings.Repeat("- [A](a.md) - x\n", 100_000)), 0o600)
+		},
+		"directory": func(file string) error { return os.Mkdir(file, 0o700) },
+	} {
+		w := newWorld(t)
+		w.write("a.md", mem("A", "project", statement), 1)
+		w.write("b.md", mem("A", "project", statement), 2)
+		w.write("c.md", mem("C", "project", "Seen yesterday.\n"), 2)
+		w.write("team/d.md", mem("Review", "feedback", statement), 2)
+		w.write("team/e.md", mem("Review", "feedback", statement), 3)
+		if err := put(filepath.Join(w.dir, "MEMORY.md")); err != nil {
+			t.Fatal(err)
+		}
+		before := w.files()
+		r := w.dreams()
+		if len(r.Left) != 1 || r.Left[0].Ref != "MEMORY.md" || !strings.Contains(r.Left[0].Why, "left as it is") {
+			t.Errorf("%s: left %+v", name, r.Left)
+		}
+		after := w.files()
+		if after["MEMORY.md"] != before["MEMORY.md"] || after["b.md"] == "" {
+			t.Errorf("%s: the index was changed, or a memory that it lists went", name)
+		}
+		if strings.Contains(after["c.md"], "yesterday") || after["team/e.md"] != "" || !strings.Contains(after["team/MEMORY.md"], "d.md") {
+			t.Errorf("%s: the rest is not tidied: %v", name, said(r))
+		}
+		w.undo()
+		for file, text := range before {
+			if w.read(file) != text {
+				t.Errorf("%s: after the undo %s differs", name, file)
+			}
+		}
+	}
+}
+
+// TestAnIndexThatGrewMeanwhile holds up nothing: no journal waits for it.
+func TestAnIndexThatGrewMeanwhile(t *testing.T) {
+	w := newWorld(t)
+	w.write("a.md", mem("A", "project", statement), 1)
+	w.write("b.md", mem("A", "project", statement), 2)
+	w.write("MEMORY.md", line("A", "a.md")+line("B", "b.md"), 1)
+	long := strings.Repeat("- [A](a.md) - x\n", 100_000)
+	w.d.StopAt(func(step string) error {
+		if step == "journal" {
+			return os.WriteFile(filepath.Join(w.dir, "MEMORY.md"), []byte(long), 0o600)
+		}
+		return nil
+	})
+	r := w.run(dream.Options{Force: true})
+	if w.read("MEMORY.md") != long || w.read("b.md") == "" || len(r.Left) == 0 {
+		t.Errorf("left %+v; changes %v", r.Left, said(r))
+	}
+	w.d.StopAt(nil)
+	w.dreams()
+}

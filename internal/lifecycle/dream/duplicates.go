@@ -245,7 +245,7 @@ func (t *tree) absorb(keep, old *item, reason string) bool {
 	if clash(old, keep) {
 		return false
 	}
-	if t.vain[vain{keep, old, keep.version, old.version}] {
+	if t.sealed[old.Scope] || t.vain[vain{keep, old, keep.version, old.version}] {
 		return false
 	}
 	t.effort.next()

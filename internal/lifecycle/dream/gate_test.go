@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/memsvc/memsvc/internal/lifecycle/dream"
 )
 
@@ -125,6 +127,8 @@ func TestLock(t *testing.T) {
 		"a dead holder":           {"999999999", time.Minute, false},
 		"nobody":                  {"", time.Minute, false},
 		"no number":               {"me", time.Minute, false},
+		"a little in the future":  {strconv.Itoa(os.Getppid()), -time.Minute, true},
+		"far in the future":       {strconv.Itoa(os.Getppid()), -48 * time.Hour, false},
 		"an earlier life of ours": {strconv.Itoa(os.Getpid()), time.Minute, false},
 	} {
 		w := newWorld(t)
@@ -231,5 +235,44 @@ func TestAClientThatTakesTheLockHasIt(t *testing.T) {
 	}
 	if _, err := w.d.Undo(t.Context()); !errors.Is(err, dream.ErrNoDream) {
 		t.Errorf("undo: %v", err)
+	}
+}
+
+// TestWhatIsNoLock: under the lock's name lies something else. Nobody but a person may
+// remove it, and is told so; nothing is changed.
+func TestWhatIsNoLock(t *testing.T) {
+	for what, put := range map[string]func(file string) error{
+		"a directory": func(file string) error { return os.MkdirAll(filepath.Join(file, "below"), 0o700) },
+		"a link":      func(file string) error { return os.Symlink(filepath.Join(filepath.Dir(file), "a.md"), file) },
+		"a file of":   func(file string) error { return os.WriteFile(file, make([]byte, 1<<20), 0o600) },
+	} {
+		w := newWorld(t)
+		w.write("a.md", mem("A", "project", "Seen yesterday.\n"), 1)
+		w.run(dream.Options{Force: true})
+		w.write("b.md", mem("B", "project", "Seen yesterday.\n"), 1)
+		file := filepath.Join(w.dir, dream.LockName)
+		if err := errors.Join(os.Remove(file), put(file)); err != nil {
+			t.Fatal(err)
+		}
+		before := w.files()
+		for range 2 {
+			_, err := w.d.Run(t.Context(), dream.Options{Force: true})
+			_, undo := w.d.Undo(t.Context())
+			for _, err := range []error{err, undo} {
+				if err == nil || !strings.Contains(err.Error(), file+" is "+what) || !strings.Contains(err.Error(), "remove it") || strings.Contains(err.Error(), "\n") {
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+		}
+		if diff := cmp.Diff(before, w.files()); diff != "" {
+			t.Errorf("%s: %s", what, diff)
+		}
+		if err := os.RemoveAll(file); err != nil {
+			t.Fatal(err)
+		}
+		w.dreams()
+		if strings.Contains(w.read("b.md"), "yesterday") {
+			t.Errorf("%s: no dream after it was removed", what)
+		}
 	}
 }

@@ -29,39 +29,70 @@ func (d *Dreamer) lockFile() string {
 
 // last returns when the last dream was, of ours or of a client's; zero = never.
 func (d *Dreamer) last() (time.Time, error) {
-	fi, err := os.Lstat(d.lockFile())
-	if errors.Is(err, fs.ErrNotExist) {
-		return time.Time{}, nil
-	}
-	if err != nil {
-		return time.Time{}, fmt.Errorf("dream: %w", err)
+	fi, err := d.lockInfo()
+	if err != nil || fi == nil {
+		return time.Time{}, err
 	}
 	return fi.ModTime(), nil
 }
 
-func (d *Dreamer) lockBody() (string, error) {
+// lockInfo looks at the lock; nil = there is none. What else lies there under its name is
+// not ours to remove, and nobody's lock: the error says what it is and what helps.
+func (d *Dreamer) lockInfo() (fs.FileInfo, error) {
 	fi, err := os.Lstat(d.lockFile())
-	if err == nil && (!fi.Mode().IsRegular() || fi.Size() > 1024) {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("dream: %w", err)
+	}
+	what := ""
+	switch mode := fi.Mode(); {
+	case mode.IsDir():
+		what = "a directory"
+	case mode&fs.ModeSymlink != 0:
+		what = "a link"
+	case mode&fs.ModeNamedPipe != 0:
+		what = "a named pipe"
+	case !mode.IsRegular():
+		what = "no regular file"
+	case fi.Size() > memory.MaxMemoryBytes:
+		what = fmt.Sprintf("a file of %d bytes", fi.Size())
+	default:
+		return fi, nil
+	}
+	return nil, fmt.Errorf("dream: %s is %s, not the small file by which dreams keep apart; remove it, and dreams go on", d.lockFile(), what)
+}
+
+func (d *Dreamer) lockBody() (string, error) {
+	fi, err := d.lockInfo()
+	if err != nil {
+		return "", err
+	}
+	if fi != nil && fi.Size() > 1024 {
 		return "", nil // whatever it is, nobody's PID
 	}
 	text, err := os.ReadFile(d.lockFile())
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
-	return strings.TrimSpace(string(text)), err
+	if err != nil {
+		return "", fmt.Errorf("dream: %w", err)
+	}
+	return strings.TrimSpace(string(text)), nil
 }
 
 // held reports whether somebody else holds the lock: it is younger than StaleAfter, and
-// its holder lives. Our own PID is what an earlier life of ours left: whoever asks has our
+// its holder lives. One that is as far in the future is as stale: a clock was put back. Our own PID is what an earlier life of ours left: whoever asks has our
 // own lock, under which no dream runs.
 func (d *Dreamer) held() (bool, error) {
 	at, err := d.last()
-	if err != nil || at.IsZero() || d.Now().Sub(at) >= StaleAfter {
+	if err != nil || at.IsZero() || d.Now().Sub(at).Abs() >= StaleAfter {
 		return false, err
 	}
 	body, err := d.lockBody()
 	if err != nil {
-		return false, fmt.Errorf("dream: %w", err)
+		return false, err
 	}
 	pid, err := strconv.Atoi(body)
 	return err == nil && pid > 0 && pid != os.Getpid() && alive(pid), nil
@@ -150,7 +181,7 @@ func (d *Dreamer) release(t taken) error {
 	}
 	body, err := d.lockBody()
 	if err != nil {
-		return fmt.Errorf("dream: %w", err)
+		return err
 	}
 	if body == strconv.Itoa(t.PID) || body == "" {
 		switch {

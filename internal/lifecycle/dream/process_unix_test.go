@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -176,5 +177,17 @@ func TestOneDreamAtATime(t *testing.T) {
 	log, err := w.d.Log(t.Context())
 	if err != nil || len(log) != 1 {
 		t.Errorf("%d dreams are recorded, %v", len(log), err)
+	}
+}
+
+func TestAPipeIsNoLock(t *testing.T) {
+	w := newWorld(t)
+	w.write("a.md", mem("A", "project", "x\n"), 1)
+	file := filepath.Join(w.dir, dream.LockName)
+	if err := syscall.Mkfifo(file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.d.Run(t.Context(), dream.Options{Force: true}); err == nil || !strings.Contains(err.Error(), file+" is a named pipe") {
+		t.Errorf("%v", err)
 	}
 }

@@ -110,7 +110,11 @@ func (d *Dreamer) plan(ctx context.Context, o Options, touched []session, r *Rep
 		}
 	}
 	plain := base
-	if d.Model != nil && len(base.items) > 0 {
+	switch {
+	case d.Model == nil || len(base.items) == 0:
+	case len(base.sealed) > 0: // its changes need an index that can be changed
+		r.Fallback = "an index cannot be read"
+	default:
 		base = d.consult(ctx, o, base, touched, r)
 		if err := ctx.Err(); err != nil {
 			return nil, err

@@ -94,7 +94,8 @@ type tree struct {
 	touched map[*item]bool // changed or deleted: they count against the room of a commit
 	effort  *effort        // what comparing may cost, of the dream as a whole
 	vain    map[vain]bool
-	looked  *looked // what the last search for near duplicates found
+	sealed  map[memory.Scope]bool // the index cannot be read
+	looked  *looked               // what the last search for near duplicates found
 }
 
 // put adds an item.
@@ -105,7 +106,7 @@ func (t *tree) put(it *item) {
 
 // clone returns a tree that can be changed without changing this one.
 func (t *tree) clone() *tree {
-	c := &tree{now: t.now, deletes: t.deletes, onDisk: t.onDisk, left: slices.Clone(t.left), effort: t.effort, vain: map[vain]bool{},
+	c := &tree{now: t.now, deletes: t.deletes, onDisk: t.onDisk, left: slices.Clone(t.left), effort: t.effort, vain: map[vain]bool{}, sealed: t.sealed,
 		indexes: map[memory.Scope]*indexFile{}, at: map[memories.Ref]*item{}, touched: map[*item]bool{}}
 	for _, it := range t.items {
 		own := *it
@@ -179,7 +180,7 @@ func maxDeletes(memories int) int { return max(minDeletes, memories/5) }
 
 // snapshot reads both directories.
 func (d *Dreamer) snapshot(ctx context.Context, s *memories.Store) (*tree, error) {
-	t := &tree{now: d.Now(), effort: newEffort(), vain: map[vain]bool{}, indexes: map[memory.Scope]*indexFile{}, at: map[memories.Ref]*item{}, touched: map[*item]bool{}}
+	t := &tree{now: d.Now(), effort: newEffort(), vain: map[vain]bool{}, sealed: map[memory.Scope]bool{}, indexes: map[memory.Scope]*indexFile{}, at: map[memories.Ref]*item{}, touched: map[*item]bool{}}
 	list, skipped, err := s.List(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("dream: %w", err)
@@ -238,7 +239,11 @@ func (t *tree) readIndex(s *memories.Store, scope memory.Scope) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
-		return fmt.Errorf("dream: %w", err)
+		// Nothing may go here: the line of what is gone could not be taken out.
+		t.sealed[scope] = true
+		t.left = append(t.left, Left{memories.Ref{Scope: scope, Path: memory.IndexName}.String(),
+			fmt.Sprintf("it is left as it is, and no memory beside it goes: %v", err)})
+		return nil
 	default:
 		x.first, x.text, x.time = text, text, at
 		if x.first == nil {
@@ -287,6 +292,9 @@ func (t *tree) find(ref memories.Ref) *item {
 
 // drop deletes a memory that into says as well, unless the cap is reached.
 func (t *tree) drop(it, into *item, reason string) bool {
+	if t.sealed[it.Scope] {
+		return false // it was said why
+	}
 	if t.deletes <= 0 {
 		t.say(Left{Why: "more memories could go than a dream may delete; the next one goes on"})
 		return false

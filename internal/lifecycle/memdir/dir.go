@@ -107,8 +107,19 @@ func (d *Dir) Files(ctx context.Context) (files []File, bad []error, err error) 
 	return files, bad, nil
 }
 
+// ErrUnreadable is what a file is that cannot be a memory or an index: no regular file, or
+// one over memory.MaxMemoryBytes. It stays so until somebody does something about it.
+var ErrUnreadable = errors.New("it can be no memory")
+
+// unreadable is an ErrUnreadable that says why.
+type unreadable string
+
+func (u unreadable) Error() string { return string(u) }
+
+func (u unreadable) Is(err error) bool { return err == ErrUnreadable }
+
 // Read returns the memory at path and its mtime. A missing one is fs.ErrNotExist; one
-// over memory.MaxMemoryBytes an error that says so.
+// over memory.MaxMemoryBytes, or that is no regular file, ErrUnreadable.
 func (d *Dir) Read(path memory.Path) ([]byte, time.Time, error) {
 	content, fi, err := d.read(string(path))
 	if err != nil {
@@ -122,7 +133,7 @@ func (d *Dir) read(name string) ([]byte, fs.FileInfo, error) {
 	if fi, err := d.root.Stat(name); err != nil {
 		return nil, nil, cause(err)
 	} else if !fi.Mode().IsRegular() {
-		return nil, nil, errors.New("not a regular file")
+		return nil, nil, unreadable("not a regular file")
 	}
 	f, err := d.root.Open(name)
 	if err != nil {
@@ -134,7 +145,7 @@ func (d *Dir) read(name string) ([]byte, fs.FileInfo, error) {
 		return nil, nil, cause(err)
 	}
 	if !fi.Mode().IsRegular() {
-		return nil, nil, errors.New("not a regular file")
+		return nil, nil, unreadable("not a regular file")
 	}
 	var b bytes.Buffer
 	n, err := io.Copy(&b, io.LimitReader(f, memory.MaxMemoryBytes+1))
@@ -142,7 +153,7 @@ func (d *Dir) read(name string) ([]byte, fs.FileInfo, error) {
 		return nil, nil, cause(err)
 	}
 	if n > memory.MaxMemoryBytes {
-		return nil, nil, fmt.Errorf("it has more than %d bytes", memory.MaxMemoryBytes)
+		return nil, nil, unreadable(fmt.Sprintf("it has more than %d bytes", memory.MaxMemoryBytes))
 	}
 	return b.Bytes(), fi, nil
 }
