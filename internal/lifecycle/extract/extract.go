@@ -126,6 +126,7 @@ func (e *Extractor) write(ctx context.Context, candidates []Candidate, dry bool,
 	if r.Fallback != "" {
 		byModel = slices.Concat(r.Added, r.Updated)
 	}
+	before := len(r.Added) + len(r.Updated)
 	for _, c := range candidates {
 		old := revised(list, c)
 		if c.onlyIf {
@@ -145,6 +146,10 @@ func (e *Extractor) write(ctx context.Context, candidates []Candidate, dry bool,
 			continue
 		}
 		ref := memories.Ref{Scope: memory.ScopePrivate, Path: path}
+		if _, same := twinOf(list, c, path); !same && len(r.Added)+len(r.Updated)-before == maxWritten && !holds(list, byModel, c) {
+			r.Refused = append(r.Refused, fmt.Sprintf("more than %d statements at once; what matters of the rest has to be said again", maxWritten))
+			continue
+		}
 		for _, old := range old {
 			if err := e.remove(ctx, old, dry, r); err != nil {
 				return err

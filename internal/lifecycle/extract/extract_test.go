@@ -183,6 +183,26 @@ func TestRulesPath(t *testing.T) {
 	}
 }
 
+// TestEightAtOnce: what is refused costs nothing else its place among the eight of a run,
+// and what is left for being the ninth is told.
+func TestEightAtOnce(t *testing.T) {
+	f := newFixture(t)
+	places := []string{"north", "south", "east", "west", "upper", "lower", "inner", "outer", "first", "second", "third"}
+	for _, place := range places {
+		f.talk.person("Remember that the staging password of the " + place + " host is hunter2.")
+	}
+	f.talk.person("From now on always prefer ripgrep over grep in this repository.")
+	if r := f.run(); len(r.Added) != 1 || len(r.Refused) != len(places) {
+		t.Errorf("after refusals: %+v", r)
+	}
+	for i, place := range places {
+		f.talk.person(fmt.Sprintf("Remember that the %s rack stands in room %d.", place, 100+i))
+	}
+	if r := f.run(); len(r.Added) != 8 || len(r.Refused) != len(places)-8 || !strings.Contains(r.Refused[0], "8 statements at once") {
+		t.Errorf("more than eight: %+v", r)
+	}
+}
+
 // TestTakenBack: what a person takes back with their next breath does not stay, and what
 // somebody changed since, or said before, is left alone.
 func TestTakenBack(t *testing.T) {

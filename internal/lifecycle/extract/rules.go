@@ -138,7 +138,8 @@ const (
 	minWords      = 3 // of a statement, or characters over minHan
 	minHan        = 5
 	maxStatement  = 600 // characters
-	maxCandidates = 8   // of one extraction: a stuck session fills no store
+	maxWritten    = 8   // of one extraction: a stuck session fills no store
+	maxCandidates = 256 // that are looked at: what is refused, or known, costs no other its place
 	nameWords     = 7
 	nameChars     = 48 // the index has room for the name, the file's and the fact beside them
 
@@ -205,7 +206,7 @@ func explicit(sentence string, at time.Time) (Candidate, bool) {
 	}
 	onlyIf := false
 	if !ok && what == "" {
-		if m := announced.FindStringSubmatch(sentence); m != nil {
+		if m := announced().FindStringSubmatch(sentence); m != nil {
 			what, typ, ok, onlyIf = strings.TrimSpace(m[1]), memory.TypeProject, true, true
 		}
 	}
@@ -231,7 +232,7 @@ func explicit(sentence string, at time.Time) (Candidate, bool) {
 
 // triggered returns what the first trigger that fits takes of a sentence.
 func triggered(sentence string) (what string, typ memory.Type, ok bool) {
-	if m := command.FindStringSubmatch(sentence); m != nil {
+	if m := command().FindStringSubmatch(sentence); m != nil {
 		if what, typ, ok := triggered(m[1]); ok {
 			return what, typ, true
 		}
@@ -268,16 +269,16 @@ func triggered(sentence string) (what string, typ memory.Type, ok bool) {
 }
 
 // clause is where a further clause begins, in which a person may come to the point.
-var clause = regexp.MustCompile(`(?i)[,;—–]\s*(?:and |but |also |so |then |please )*(remember|keep in mind|don'?t forget|always|never|from now on|going forward|make sure you)\b`)
+var clause = lazily(`(?i)[,;—–]\s*(?:and |but |also |so |then |please )*(remember|keep in mind|don'?t forget|always|never|from now on|going forward|make sure you)\b`)
 
 // byTheWay are words before a clause that make it somebody else's, or no order.
-var byTheWay = regexp.MustCompile(`(?i)\b(?:say|says|said|saying|wrote|writes|told|tells|claims?|thinks?|asked|asks|that|which|who|what|why|how|if|when|where|whether|suppose|maybe|perhaps|imagine|because|since|should|would|could|i|it|they|he|she|users?|people|everyone|named|called|test|comment|message|says?|to)\s*[,;:—–]?\s*$|["“”'` + "`" + `]`)
+var byTheWay = lazily(`(?i)\b(?:say|says|said|saying|wrote|writes|told|tells|claims?|thinks?|asked|asks|that|which|who|what|why|how|if|when|where|whether|suppose|maybe|perhaps|imagine|because|since|should|would|could|i|it|they|he|she|users?|people|everyone|named|called|test|comment|message|says?|to)\s*[,;:—–]?\s*$|["“”'` + "`" + `]`)
 
 // furtherOn returns what a later clause of a sentence says is to be remembered.
 func furtherOn(sentence string) (what string, typ memory.Type, ok bool) {
-	for _, m := range clause.FindAllStringSubmatchIndex(sentence, -1) {
+	for _, m := range clause().FindAllStringSubmatchIndex(sentence, -1) {
 		before := sentence[:m[2]]
-		if strings.Contains(before, ": ") || byTheWay.MatchString(before) || speech.MatchString(before) {
+		if strings.Contains(before, ": ") || byTheWay().MatchString(before) || speech().MatchString(before) {
 			continue
 		}
 		if what, typ, ok := triggered(sentence[m[2]:]); ok {
@@ -288,10 +289,10 @@ func furtherOn(sentence string) (what string, typ memory.Type, ok bool) {
 }
 
 // speech tells that somebody is quoted, or that something is only supposed.
-var speech = regexp.MustCompile(`(?i)\b(?:says?|said|wrote|writes|told|tells|claims?|thinks?|suppose|maybe|perhaps|imagine|if|whether|what|why|how|named|called|saying)\b`)
+var speech = lazily(`(?i)\b(?:says?|said|wrote|writes|told|tells|claims?|thinks?|suppose|maybe|perhaps|imagine|if|whether|what|why|how|named|called|saying)\b`)
 
 // command is the one by which some clients take memories.
-var command = regexp.MustCompile(`(?is)^\s*/(?:remember|memori[sz]e)\s+(\S.*)$`)
+var command = lazily(`(?is)^\s*/(?:remember|memori[sz]e)\s+(\S.*)$`)
 
 // maxLeadIn is how many words of politeness and emphasis may stand before a trigger.
 const maxLeadIn = 5
@@ -300,16 +301,16 @@ const maxLeadIn = 5
 const maxHanLeadIn = 10
 
 var (
-	leadInWord = regexp.MustCompile(`(?is)^` + leadIn)
-	itemMark   = regexp.MustCompile(`^\s*(?:[-*•]\s*)?`)
+	leadInWord = lazily(`(?is)^` + leadIn)
+	itemMark   = lazily(`^\s*(?:[-*•]\s*)?`)
 )
 
 // afterLeadIn returns the places of a sentence where a trigger may begin, the furthest
 // first; the last is its beginning.
 func afterLeadIn(sentence string) []int {
-	at := []int{itemMark.FindStringIndex(sentence)[1]}
+	at := []int{itemMark().FindStringIndex(sentence)[1]}
 	for range maxLeadIn {
-		m := leadInWord.FindStringIndex(sentence[at[0]:])
+		m := leadInWord().FindStringIndex(sentence[at[0]:])
 		if m == nil {
 			break
 		}
@@ -323,10 +324,10 @@ func nameOf(what string) string {
 	head, rest, list := strings.Cut(what, "\n")
 	if list && !says(head) {
 		head, _, _ = strings.Cut(rest, "\n") // "a few things:" names nothing
-		head = bullet.ReplaceAllString(head, "")
+		head = bullet().ReplaceAllString(head, "")
 	}
 	what = trimmedName(head)
-	for _, m := range nameEnd.FindAllStringIndex(what, -1) {
+	for _, m := range nameEnd().FindAllStringIndex(what, -1) {
 		if m[0] > 20 {
 			what = what[:m[0]]
 			break
@@ -344,7 +345,7 @@ func nameOf(what string) string {
 }
 
 // nameEnd is where a clause ends; the colon of 15:00 and the comma of 1,000 end none.
-var nameEnd = regexp.MustCompile(`[，；：（]|[,;:](?:\s|$)|\s\(`)
+var nameEnd = lazily(`[，；：（]|[,;:](?:\s|$)|\s\(`)
 
 // trimmedName takes off what begins or ends a sentence, not a quote or a name.
 func trimmedName(s string) string {

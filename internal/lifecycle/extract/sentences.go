@@ -1,7 +1,6 @@
 package extract
 
 import (
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -9,13 +8,13 @@ import (
 
 var (
 	// bullet begins an item of a list.
-	bullet = regexp.MustCompile(`^\s*(?:[-*•]|\d{1,2}[.)、．]|[（(]?[一二三四五六七八九十]{1,2}[）)、])\s*`)
+	bullet = lazily(`^\s*(?:[-*•]|\d{1,2}[.)、．]|[（(]?[一二三四五六七八九十]{1,2}[）)、])\s*`)
 	// mailHead begins a mail that was pasted.
-	mailHead = regexp.MustCompile(`(?i)^\s*(?:from|sent|subject|date|to|cc|发件人|收件人|主题|日期)\s*[:：]\s*\S`)
+	mailHead = lazily(`(?i)^\s*(?:from|sent|subject|date|to|cc|发件人|收件人|主题|日期)\s*[:：]\s*\S`)
 	// setting is a line of a configuration; one alone may be a person's.
-	setting = regexp.MustCompile(`^\s*[\w.-]{2,30}\s*[:=]\s*\S`)
+	setting = lazily(`^\s*[\w.-]{2,30}\s*[:=]\s*\S`)
 	// introduces is a line after which comes a text that is not the person's own.
-	introduces = regexp.MustCompile(`(?i)(?:\b(?:this|these|following|below|here'?s|here is|text|docs?|document|e?mail|message|logs?|output|error|stack ?trace|spec|rfc|page|article|snippet|says?|said|wrote|summari[sz]e|translate|explain)\b|这段|这封|这样|下面|如下|日志|报错|原文|翻译|总结|文档|邮件|输出).*[:：]\s*$`)
+	introduces = lazily(`(?i)(?:\b(?:this|these|following|below|here'?s|here is|text|docs?|document|e?mail|message|logs?|output|error|stack ?trace|spec|rfc|page|article|snippet|says?|said|wrote|summari[sz]e|translate|explain)\b|这段|这封|这样|下面|如下|日志|报错|原文|翻译|总结|文档|邮件|输出).*[:：]\s*$`)
 )
 
 // sentences cuts what a person wrote themselves at the ends of sentences and lines. Code,
@@ -27,13 +26,13 @@ func sentences(text string) []string {
 	for i := 0; i < len(lines); i++ {
 		line := strings.TrimSpace(lines[i])
 		if strings.HasSuffix(line, "?") || strings.HasSuffix(line, "？") {
-			for i+1 < len(lines) && bullet.MatchString(lines[i+1]) {
+			for i+1 < len(lines) && bullet().MatchString(lines[i+1]) {
 				i++ // what a question is about
 			}
 		}
 		if strings.HasSuffix(line, ":") || strings.HasSuffix(line, "：") {
 			end := i + 1
-			for end < len(lines) && bullet.MatchString(lines[end]) {
+			for end < len(lines) && bullet().MatchString(lines[end]) {
 				end++
 			}
 			if end > i+1 {
@@ -64,7 +63,7 @@ func list(head string, items []string) []string {
 	}
 	out := before
 	for _, item := range items {
-		out = append(out, cut(bullet.ReplaceAllString(item, ""))...)
+		out = append(out, cut(bullet().ReplaceAllString(item, ""))...)
 	}
 	return out
 }
@@ -84,13 +83,13 @@ func ownLines(text string) []string {
 		case strings.HasPrefix(trimmed, "```") || strings.HasPrefix(trimmed, "~~~"):
 			fence = !fence
 		case fence || trimmed == "" || strings.HasPrefix(trimmed, ">"):
-		case (strings.HasPrefix(line, "    ") || strings.HasPrefix(line, "\t")) && !bullet.MatchString(line):
-		case mailHead.MatchString(line):
+		case (strings.HasPrefix(line, "    ") || strings.HasPrefix(line, "\t")) && !bullet().MatchString(line):
+		case mailHead().MatchString(line):
 			return out
-		case setting.MatchString(line) && (i > 0 && setting.MatchString(lines[i-1]) || i+1 < len(lines) && setting.MatchString(lines[i+1])):
+		case setting().MatchString(line) && (i > 0 && setting().MatchString(lines[i-1]) || i+1 < len(lines) && setting().MatchString(lines[i+1])):
 		default:
 			out = append(out, line)
-			if introduces.MatchString(line) {
+			if introduces().MatchString(line) {
 				if _, _, ok := triggered(trimmed + " x x x"); !ok {
 					return out
 				}
@@ -101,7 +100,7 @@ func ownLines(text string) []string {
 }
 
 // abbreviations end in a full stop that ends no sentence.
-var abbreviations = regexp.MustCompile(`(?i)\b(?:etc|e\.g|i\.e|vs|approx|resp|incl|no|nr|mr|mrs|dr|st|fig|cf|al)\.$`)
+var abbreviations = lazily(`(?i)\b(?:etc|e\.g|i\.e|vs|approx|resp|incl|no|nr|mr|mrs|dr|st|fig|cf|al)\.$`)
 
 // cut cuts a line at the ends of its sentences.
 func cut(line string) []string {
@@ -116,7 +115,7 @@ func cut(line string) []string {
 		if strings.ContainsRune(".!?", r) {
 			next, _ := utf8.DecodeRuneInString(line[end:])
 			// v1.2 and foo.go go on.
-			ends = end == len(line) || next == ' ' && (r != '.' || !abbreviations.MatchString(line[start:end]))
+			ends = end == len(line) || next == ' ' && (r != '.' || !abbreviations().MatchString(line[start:end]))
 		}
 		if ends {
 			out = append(out, strings.TrimSpace(line[start:end]))
@@ -130,13 +129,13 @@ func cut(line string) []string {
 }
 
 // reason begins a sentence that says why the one before holds.
-var reason = regexp.MustCompile(`(?i)^(?:because|since|otherwise|the reason|why:|reason:|that'?s because|this is because|因为|否则|不然|原因)`)
+var reason = lazily(`(?i)^(?:because|since|otherwise|the reason|why:|reason:|that'?s because|this is because|因为|否则|不然|原因)`)
 
 // withReasons joins a sentence with the reason that follows it.
 func withReasons(in []string) []string {
 	var out []string
 	for _, s := range in {
-		if n := len(out); n > 0 && reason.MatchString(s) {
+		if n := len(out); n > 0 && reason().MatchString(s) {
 			out[n-1] += " " + s
 			continue
 		}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -98,12 +97,12 @@ func (e *Extractor) remove(ctx context.Context, m memories.Memory, dry bool, r *
 
 // about is how somebody wants forgotten what they said of something. Its first group that
 // matched is of what.
-var about = regexp.MustCompile(`(?i)^\s*(?:please |ok,? |actually,? |no,? )?(?:forget|disregard|ignore|scratch) (?:what|everything|whatever|all) i(?:'ve)? (?:just )?(?:said|told you) about (?:the |our |my )?([^,.;:!?]{2,60})[.!]*\s*$|` +
+var about = lazily(`(?i)^\s*(?:please |ok,? |actually,? |no,? )?(?:forget|disregard|ignore|scratch) (?:what|everything|whatever|all) i(?:'ve)? (?:just )?(?:said|told you) about (?:the |our |my )?([^,.;:!?]{2,60})[.!]*\s*$|` +
 	`^\s*(?:请)?(?:忘掉|忘了|忘记|不要管|别管)(?:我)?(?:刚才|之前|以前)?(?:说过?的)?(?:关于|有关)([^，,。；：！？]{2,30}?)(?:的(?:话|事|内容|那些话?)?)?[。！!]*\s*$`)
 
 // forgotten returns of what a sentence wants everything forgotten.
 func forgotten(sentence string) (topic string, ok bool) {
-	m := about.FindStringSubmatch(simplified(sentence))
+	m := about().FindStringSubmatch(simplified(sentence))
 	if m == nil || len(terms(m[1]+m[2])) == 0 {
 		return "", false
 	}
@@ -181,13 +180,13 @@ func statement(body string) string {
 
 var (
 	// values are what a change of plan changes: days, times, numbers, versions.
-	values = regexp.MustCompile(`(?i)\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|\b(?:january|february|march|april|june|july|august|september|october|november|december)\b|v?\d[\d.:-]*|(?:周|星期|礼拜)[一二三四五六日天]|[上下]午|[一二三四五六七八九十]+[点号日月]`)
+	values = lazily(`(?i)\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|\b(?:january|february|march|april|june|july|august|september|october|november|december)\b|v?\d[\d.:-]*|(?:周|星期|礼拜)[一二三四五六日天]|[上下]午|[一二三四五六七八九十]+[点号日月]`)
 	// light are words that say nothing of what a statement is about.
-	light = regexp.MustCompile(`(?i)\b(?:always|never|from now on|now|please|going forward|we|you|i|it|must|should|will|only|just|go|goes|out|happens?|takes? place|is|are|be|on|at|in|to|for|every|each|the|an?|not|don'?t|do|instead)\b|以后|今后|一律|都|要|每|是|在|改为|改成|改到`)
+	light = lazily(`(?i)\b(?:always|never|from now on|now|please|going forward|we|you|i|it|must|should|will|only|just|go|goes|out|happens?|takes? place|is|are|be|on|at|in|to|for|every|each|the|an?|not|don'?t|do|instead)\b|以后|今后|一律|都|要|每|是|在|改为|改成|改到`)
 	// verbs are what many rules begin with; alone they make no two speak of the same.
-	verbs = regexp.MustCompile(`(?i)\b(?:use|run|write|make|put|keep|add|set)\b|使用|用|写|跑`)
+	verbs = lazily(`(?i)\b(?:use|run|write|make|put|keep|add|set)\b|使用|用|写|跑`)
 	// instead is what a change names as no longer so.
-	instead = regexp.MustCompile(`(?i)(?:,\s*(?:and )?not|\binstead of|\brather than|\bno longer|而不是|不再用?|不用)\s+(?:the |on |at |in )?([^,.;，。]+)`)
+	instead = lazily(`(?i)(?:,\s*(?:and )?not|\binstead of|\brather than|\bno longer|而不是|不再用?|不用)\s+(?:the |on |at |in )?([^,.;，。]+)`)
 )
 
 // sameMatter is how much of what two statements are about is the same, from 0 to 1: of
@@ -195,7 +194,7 @@ var (
 // common verb.
 func sameMatter(now, before string) float64 {
 	gone := ""
-	if m := instead.FindStringSubmatchIndex(now); m != nil {
+	if m := instead().FindStringSubmatchIndex(now); m != nil {
 		gone, now = now[m[2]:m[3]], now[:m[0]]+now[m[1]:]
 	}
 	ours, theirs := matter(now), matter(before)
@@ -207,7 +206,7 @@ func sameMatter(now, before string) float64 {
 		ours[t] = true
 	}
 	both := common(ours, theirs)
-	telling := common(matter(verbs.ReplaceAllString(now+" "+gone, " ")), theirs)
+	telling := common(matter(verbs().ReplaceAllString(now+" "+gone, " ")), theirs)
 	if both == 0 || telling == 0 {
 		return 0
 	}
@@ -220,7 +219,7 @@ func sameMatter(now, before string) float64 {
 
 // matter are the words of what a statement is about.
 func matter(text string) map[string]bool {
-	return terms(light.ReplaceAllString(values.ReplaceAllString(text, " "), " "))
+	return terms(light().ReplaceAllString(values().ReplaceAllString(text, " "), " "))
 }
 
 func terms(text string) map[string]bool {
