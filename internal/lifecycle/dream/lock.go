@@ -220,8 +220,23 @@ func (d *Dreamer) settle(done bool) error {
 	if json.Unmarshal(text, &t) != nil {
 		return remove(d.takenFile())
 	}
-	t.Done = t.Done || done
+	if t.Done = t.Done || done; !t.Done {
+		// It may have been killed when all was done but for this file.
+		if t.Done, err = d.recorded(t.Started); err != nil {
+			return err
+		}
+	}
 	return d.release(t)
+}
+
+// recorded reports whether the latest dream on record is the one that began then.
+func (d *Dreamer) recorded(began time.Time) (bool, error) {
+	ids, err := d.ids()
+	if err != nil || len(ids) == 0 {
+		return false, err
+	}
+	r, err := d.record(ids[0])
+	return err == nil && r.Time.Equal(began), err
 }
 
 // ErrBusy is what Undo and Recover answer while a dream is under way, ours or a client's.

@@ -2,10 +2,12 @@ package dream_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -349,5 +351,32 @@ func TestRedactedTextsLeaveTheRecords(t *testing.T) {
 	w.undo()
 	if strings.Contains(w.read("team/t.md"), "yesterday") || !strings.Contains(w.read("c.md"), "tomorrow") {
 		t.Error("undone where it must not be, or not where it can be")
+	}
+}
+
+// TestKilledWhenAllWasDone is left by a process that died between a dream's last step and
+// its word on the lock: the dream counts.
+func TestKilledWhenAllWasDone(t *testing.T) {
+	w := newWorld(t)
+	w.messy()
+	prior := now.Add(-48 * time.Hour)
+	w.setLock("", prior)
+	if r := w.run(dream.Options{Force: true}); len(r.Changes) == 0 {
+		t.Fatal("nothing was done")
+	}
+	const gone = 1 << 30 // no process has this id
+	w.setLock(strconv.Itoa(gone), now)
+	left, err := json.Marshal(map[string]any{"PID": gone, "Had": true, "Prior": prior, "Started": now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(w.d.Dir, "lock.json"), left, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.d.Recover(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if body, at := w.lock(); body != "" || !at.Equal(now) {
+		t.Errorf("the lock is %q of %s, want the dream's time", body, at)
 	}
 }
