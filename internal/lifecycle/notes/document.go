@@ -169,7 +169,7 @@ func (d Document) render(bound int) string {
 func Tokens(text string) int {
 	quarter := 0
 	for _, r := range text {
-		if unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul) {
+		if r >= 0x80 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul) {
 			quarter += 4
 		} else {
 			quarter++

@@ -72,6 +72,7 @@ func ReadFacts(lines func(yield func(transcript.Raw, error) bool), cwd string) (
 func (f *Facts) line(line *transcript.Line, cwd string) {
 	for _, b := range line.Blocks {
 		f.Tokens += Tokens(b.Text)
+		b.Text = ends(b.Text)
 		switch {
 		case b.Kind == transcript.ToolUse:
 			f.Tokens += len(b.Input) / 4
@@ -90,6 +91,21 @@ func (f *Facts) line(line *transcript.Line, cwd string) {
 	}
 }
 
+// What of one text is looked at, in bytes: what a person pasted or a tool printed may be many
+// megabytes long, and no notes hold more of it than a few lines.
+const (
+	textHead = 48 << 10
+	textTail = 16 << 10
+)
+
+// ends returns a text, or its two ends if it is a very long one.
+func ends(text string) string {
+	if len(text) <= textHead+textTail {
+		return text
+	}
+	return strings.ToValidUTF8(text[:textHead], "") + "\n…\n" + strings.ToValidUTF8(text[len(text)-textTail:], "")
+}
+
 func (f *Facts) call(b transcript.Block, cwd string) {
 	f.ToolCalls++
 	f.callsNow++
@@ -104,6 +120,7 @@ func (f *Facts) call(b transcript.Block, cwd string) {
 	if in.FilePath == "" {
 		in.FilePath = in.Path
 	}
+	in.FilePath, in.Command = ends(in.FilePath), ends(in.Command)
 	c := call{tool: b.Tool, target: in.Command}
 	if in.Command == "" && in.FilePath != "" {
 		name := in.FilePath

@@ -269,3 +269,28 @@ func TestSecretsAreLeftOut(t *testing.T) {
 		t.Errorf("%s", d.String())
 	}
 }
+
+// TestAVeryLongText: what is pasted into one message is looked at at its ends; all of it,
+// tag by tag, would never end. It counts whole as what was said.
+func TestAVeryLongText(t *testing.T) {
+	k := newTalk(t)
+	k.person("Fix the importer. " + strings.Repeat("<", 4<<20) + "\nRemember that we always deploy on Fridays.")
+	k.tool("Bash", object{"command": "make " + strings.Repeat("x ", 1<<20)}, strings.Repeat("broken ", 1<<20), true)
+	k.assistant(strings.Repeat("以后都用这个。", 100_000) + "Done.")
+	r, err := notes.Keeper{}.Update(t.Context(), k.file, "/w", false)
+	if err != nil || r.Skipped != "" {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	text, err := os.ReadFile(r.File)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"Fix the importer.", "always deploy on Fridays", "make x x", "broken broken"} {
+		if !bytes.Contains(text, []byte(want)) {
+			t.Errorf("the notes lack %q", want)
+		}
+	}
+	if len(text) > 64<<10 {
+		t.Errorf("the notes have %d bytes", len(text))
+	}
+}
