@@ -8,11 +8,19 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"syscall"
+	"time"
 )
 
 // tempPattern names the files that are being written: hidden, beside their target.
-const tempPattern = ".new-*"
+const (
+	tempPrefix  = ".new-"
+	tempPattern = tempPrefix + "*"
+)
+
+// tempAge is how old a file that is being written must be to be a dead writer's.
+const tempAge = time.Hour
 
 // Replace makes the file hold content with this mode, durably. Its directory must exist.
 // On an error the file is what it was, or already the new one.
@@ -37,6 +45,24 @@ func Replace(name string, content []byte, mode fs.FileMode) error {
 		return err
 	}
 	return SyncDir(dir)
+}
+
+// Sweep removes from a directory of our own what a Replace that was killed left there over
+// an hour ago. What cannot be removed stays: it is hidden and harmless.
+func Sweep(dir string) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		id, ok := strings.CutPrefix(e.Name(), tempPrefix)
+		if !ok || id == "" || strings.Trim(id, "0123456789") != "" || !e.Type().IsRegular() {
+			continue
+		}
+		if fi, err := e.Info(); err == nil && time.Since(fi.ModTime()) >= tempAge {
+			_ = os.Remove(filepath.Join(dir, e.Name()))
+		}
+	}
 }
 
 // SyncDir makes the names in a directory durable, as far as its file system can.

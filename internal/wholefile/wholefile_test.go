@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/memsvc/memsvc/internal/wholefile"
 )
@@ -37,5 +38,39 @@ func TestReplace(t *testing.T) {
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) != 2 {
 		t.Errorf("left: %v, %v", entries, err)
+	}
+}
+
+func TestSweep(t *testing.T) {
+	dir := t.TempDir()
+	old := time.Now().Add(-2 * time.Hour)
+	for name, stays := range map[string]bool{".new-123": false, ".new-4567890": false, ".new-": true, ".new-1a": true, "new-1": true, "file": true} {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		wholefile.Sweep(dir)
+		if _, err := os.Lstat(file); err != nil {
+			t.Errorf("%s: a fresh one went: %v", name, err)
+		}
+		if err := os.Chtimes(file, old, old); err != nil {
+			t.Fatal(err)
+		}
+		wholefile.Sweep(dir)
+		if _, err := os.Lstat(file); (err == nil) != stays {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	sub := filepath.Join(dir, ".new-99")
+	if err := os.Mkdir(sub, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(sub, old, old); err != nil {
+		t.Fatal(err)
+	}
+	wholefile.Sweep(dir)
+	wholefile.Sweep(filepath.Join(dir, "missing"))
+	if _, err := os.Lstat(sub); err != nil {
+		t.Errorf("a directory went: %v", err)
 	}
 }

@@ -344,3 +344,31 @@ func TestAnIndexThatGrewMeanwhile(t *testing.T) {
 	w.d.StopAt(nil)
 	w.dreams()
 }
+
+func TestADreamSweepsWhatDeadWritersLeft(t *testing.T) {
+	w := newWorld(t)
+	w.write("a.md", mem("A", "project", "x\n"), 1)
+	w.run(dream.Options{Force: true})
+	old := time.Now().Add(-2 * time.Hour)
+	left := []string{
+		filepath.Join(w.dir, ".memdir-767070050fbb7489"), filepath.Join(w.dir, "team", ".memdir-767070050fbb7489"),
+		filepath.Join(w.d.Dir, ".new-123"), filepath.Join(w.d.Dir, "dreams", ".new-123"),
+	}
+	for _, file := range left {
+		if err := errors.Join(os.WriteFile(file, []byte("half"), 0o600), os.Chtimes(file, old, old)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.run(dream.Options{DryRun: true, Force: true})
+	for _, file := range left {
+		if _, err := os.Lstat(file); err != nil {
+			t.Errorf("a dry run: %v", err)
+		}
+	}
+	w.run(dream.Options{Force: true})
+	for _, file := range left {
+		if _, err := os.Lstat(file); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s is still there: %v", file, err)
+		}
+	}
+}

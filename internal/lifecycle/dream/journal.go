@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/memsvc/memsvc/internal/lifecycle/memdir"
+	"github.com/memsvc/memsvc/internal/memory"
 	"github.com/memsvc/memsvc/internal/wholefile"
 )
 
@@ -261,6 +263,22 @@ func (d *Dreamer) sweep() {
 	left, _ := filepath.Glob(filepath.Join(d.Dir, stagePattern))
 	for _, dir := range left {
 		_ = os.RemoveAll(dir) // a copy; the next dream tries again
+	}
+}
+
+// sweepTemps removes the files that killed writers left, here and beside the memories.
+func (d *Dreamer) sweepTemps(ctx context.Context) {
+	for _, dir := range []string{d.Dir, filepath.Join(d.Dir, "dreams")} {
+		wholefile.Sweep(dir)
+	}
+	for _, scope := range []memory.Scope{memory.ScopePrivate, memory.ScopeTeam} {
+		if d.Store.Dir(scope) == "" {
+			continue
+		}
+		if dir, err := memdir.Open(d.Store.Dir(scope)); err == nil {
+			_ = dir.Sweep(ctx) // what stays is hidden and harmless
+			_ = dir.Close()    // nothing of it is needed
+		}
 	}
 }
 

@@ -51,6 +51,7 @@ func (d *Dreamer) Run(ctx context.Context, o Options) (Report, error) {
 		r.Skipped = GateLock
 		return r, nil
 	}
+	d.sweepTemps(ctx)
 	err = d.dream(ctx, o, touched, now, &lock, &r)
 	lock.Done = err == nil
 	return r, errors.Join(err, d.release(lock))

@@ -265,6 +265,7 @@ func (e *Extractor) cursor(c Conversation) (string, error) {
 // advance keeps the cursor. A kill before it is done repeats the extraction, which finds
 // its own memories there.
 func (e *Extractor) advance(c Conversation, uuid string) error {
+	wholefile.Sweep(e.Dir)
 	if err := wholefile.Replace(e.cursorFile(c), []byte(uuid+"\n"), 0o600); err != nil {
 		return fmt.Errorf("extract: keep the cursor: %w", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -238,5 +239,44 @@ func TestWhoPassesACapIsTold(t *testing.T) {
 	}
 	if len(told) != 1 || told[0].Rule != memory.RuleIndexOverCap {
 		t.Errorf("told %+v, want %s", told, memory.RuleIndexOverCap)
+	}
+}
+
+// TestOnlyWhatDeadWritersLeftIsSwept: by the next writer, and by whoever asks for it.
+func TestOnlyWhatDeadWritersLeftIsSwept(t *testing.T) {
+	for how, do := range map[string]func(d *memdir.Dir) error{
+		"a write": func(d *memdir.Dir) error {
+			return d.Write(t.Context(), "a.md", text("a", "x"), memory.Precondition{}, time.Time{})
+		},
+		"a sweep": func(d *memdir.Dir) error { return d.Sweep(t.Context()) },
+	} {
+		d := create(t)
+		if err := d.Sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if names, err := os.ReadDir(d.Path()); err != nil || len(names) > 0 {
+			t.Errorf("with nothing to sweep, something was written: %v, %v", names, err)
+		}
+		const left = ".memdir-767070050fbb7489"
+		others := []string{".memdir-notes", ".memdir-767070050fbb74", ".memdir-767070050fbb7489.md", ".memdir-0123456789abcdef"}
+		for _, name := range append(others[:3:3], left) {
+			if err := os.WriteFile(filepath.Join(d.Path(), name), []byte("half"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.Mkdir(filepath.Join(d.Path(), others[3]), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := do(d); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range others {
+			if _, err := os.Lstat(filepath.Join(d.Path(), name)); err != nil {
+				t.Errorf("%s: %v", how, err)
+			}
+		}
+		if _, err := os.Lstat(filepath.Join(d.Path(), left)); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: %s is still there: %v", how, left, err)
+		}
 	}
 }

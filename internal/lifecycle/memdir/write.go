@@ -18,7 +18,10 @@ import (
 
 // tempPrefix begins the names of files that are being written. They all lie in the
 // directory itself, so that the next writer finds what a dead one left.
-const tempPrefix = ".memdir-"
+const (
+	tempPrefix = ".memdir-"
+	tempBytes  = 8 // in hexadecimal
+)
 
 // ErrChanged is what a write answers when the file is not what the caller saw.
 var ErrChanged = errors.New("the file was changed meanwhile; look at it again")
@@ -75,7 +78,7 @@ func (d *Dir) meets(name string, want memory.Precondition) (fs.FileMode, error) 
 }
 
 func (d *Dir) writeTemp(content []byte, mode fs.FileMode) (name string, err error) {
-	var b [8]byte
+	var b [tempBytes]byte
 	_, _ = rand.Read(b[:]) // never fails: crypto/rand ends the process instead
 	name = tempPrefix + hex.EncodeToString(b[:])
 	f, err := d.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)

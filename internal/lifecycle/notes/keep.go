@@ -85,6 +85,7 @@ func (k Keeper) Update(ctx context.Context, transcriptFile, cwd string, force bo
 	if err := filelock.Lock(ctx, lock); err != nil && !errors.Is(err, filelock.ErrUnsupported) {
 		return r, fmt.Errorf("notes: %w", err)
 	}
+	wholefile.Sweep(dir)
 	d, err := k.document(r.File)
 	if err != nil {
 		return r, err
