@@ -225,17 +225,18 @@ func (t tools) edit(ctx context.Context, p Project, in editIn) (writeOut, error)
 		if in.ETag == "" {
 			return writeOut{}, errors.New("etag: a whole new text needs the etag of the text that it replaces; read the memory first")
 		}
-		return replace(ctx, p, &m, []byte(in.Text), memory.ETag(in.ETag))
+		return replace(ctx, p, &m, []byte(asWritten(string(m.Content), in.Text)), memory.ETag(in.ETag))
 	case in.Old == "":
 		return writeOut{}, errors.New("old: say which part is to be replaced")
 	}
-	switch n := bytes.Count(m.Content, []byte(in.Old)); {
-	case n == 0:
-		return writeOut{}, errors.New("old: the text does not hold it; read the memory again")
-	case n > 1:
+	old, err := partOf(m.Content, in.Old)
+	if err != nil {
+		return writeOut{}, err
+	}
+	if n := bytes.Count(m.Content, []byte(old)); n > 1 {
 		return writeOut{}, fmt.Errorf("old: the text holds it %d times; give more of what surrounds it", n)
 	}
-	return replace(ctx, p, &m, bytes.Replace(m.Content, []byte(in.Old), []byte(in.New), 1), now)
+	return replace(ctx, p, &m, bytes.Replace(m.Content, []byte(old), []byte(asWritten(string(m.Content), in.New)), 1), now)
 }
 
 func (t tools) remove(ctx context.Context, p Project, in nameIn) (deleteOut, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"reflect"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -128,6 +129,10 @@ func add[In, Out any](s *sdk.Server, t tools, name, title, description string, k
 		p, err := t.o.Open(ctx)
 		if err == nil {
 			out, err = do(ctx, p, in)
+		}
+		neutralIn(reflect.ValueOf(&out).Elem())
+		if err != nil {
+			err = neutralError{err}
 		}
 		return nil, out, err
 	})

@@ -133,6 +133,11 @@ func (t tools) resolve(ctx context.Context, p Project, in resolveIn) (doneOut, e
 	case (in.Take == "merged") != (in.Merged != ""):
 		return doneOut{}, errors.New("merged: give the text with take merged, and only then")
 	}
+	if in.Merged != "" {
+		if texts, err := p.Shared.Conflict(ctx, in.ID); err == nil {
+			in.Merged = asWritten(texts.Ours, asWritten(texts.Theirs, in.Merged))
+		}
+	}
 	done, err := p.Shared.Resolve(ctx, in.ID, in.Take, in.Merged)
 	if err != nil {
 		return doneOut{}, err
