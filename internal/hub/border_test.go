@@ -518,15 +518,7 @@ func TestConnectionBound(t *testing.T) {
 	}
 	c.mustCommit(t, put("a.md", "y"))
 	hubtest.Eventually(t, 5*time.Second, "refused connections are counted", func() bool {
-		res, err := http.Get("http://" + h.OpsAddr + "/metrics")
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, err := io.ReadAll(res.Body)
-		if cerr := res.Body.Close(); err != nil || cerr != nil {
-			t.Fatal(err, cerr)
-		}
-		return strings.Contains(string(text), `memsvc_connections_refused_total{bound="port",port="grpc"} 16`)
+		return strings.Contains(metricsText(t, h), `memsvc_connections_refused_total{bound="port",port="grpc"} 16`)
 	})
 }
 

@@ -1,8 +1,6 @@
 package hub_test
 
 import (
-	"io"
-	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -11,20 +9,6 @@ import (
 	memsvcv1 "github.com/memsvc/memsvc/api/proto/memsvc/v1"
 	"github.com/memsvc/memsvc/internal/hubtest"
 )
-
-// metrics returns what the hub's ops port shows.
-func metrics(t *testing.T, h *hubtest.Hub) string {
-	t.Helper()
-	res, err := http.Get("http://" + h.OpsAddr + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := io.ReadAll(res.Body)
-	if cerr := res.Body.Close(); err != nil || cerr != nil {
-		t.Fatal(err, cerr)
-	}
-	return string(text)
-}
 
 // TestOldCommitsAreNotLate lets a reader come a day after a commit: what it catches up
 // with does not count as a day of lag, or each machine that wakes would raise an alarm.
@@ -42,9 +26,9 @@ func TestOldCommitsAreNotLate(t *testing.T) {
 	c.mustCommit(t, put("a.md", "two"))
 	w.commit(t)
 	hubtest.Eventually(t, 10*time.Second, "two deliveries counted", func() bool {
-		return strings.Contains(metrics(t, h), "\nmemsvc_delivery_seconds_count 2\n")
+		return strings.Contains(metricsText(t, h), "\nmemsvc_delivery_seconds_count 2\n")
 	})
-	if got := metrics(t, h); !strings.Contains(got, "\nmemsvc_delivery_seconds_sum 0\n") {
+	if got := metricsText(t, h); !strings.Contains(got, "\nmemsvc_delivery_seconds_sum 0\n") {
 		t.Error("what was caught up with counts as late")
 	}
 }

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -251,18 +249,11 @@ func TestRules(t *testing.T) {
 	if strings.Contains(h.Log.String(), secret) {
 		t.Error("the log carries the secret")
 	}
-	res, err := http.Get("http://" + h.OpsAddr + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := io.ReadAll(res.Body)
-	if cerr := res.Body.Close(); err != nil || cerr != nil {
-		t.Fatal(err, cerr)
-	}
-	if strings.Contains(string(text), secret) {
+	text := metricsText(t, h)
+	if strings.Contains(text, secret) {
 		t.Error("the metrics carry the secret")
 	}
-	if !strings.Contains(string(text), `memsvc_commits_total{outcome="SECRET_DETECTED"} 1`) {
+	if !strings.Contains(text, `memsvc_commits_total{outcome="SECRET_DETECTED"} 1`) {
 		t.Error("the refusal was not counted")
 	}
 }
