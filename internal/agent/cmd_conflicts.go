@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/memsvc/memsvc/internal/agent/control"
@@ -131,17 +132,20 @@ func (x *conflictsShowCmd) Run(c *command) error {
 
 // print shows both texts and where they differ; whose names the first.
 func (t conflictTexts) print(c *command, whose string) {
-	fmt.Fprintf(c.Stdout, "conflict %s at %s\n\n%s:\n%s\n", t.ID, t.Path, whose, closed(t.Ours))
+	fmt.Fprintf(c.Stdout, "conflict %s at %s\n\n%s:\n%s\n", t.ID, visible(t.Path), whose, closed(t.Ours))
 	if t.Deleted {
 		fmt.Fprintf(c.Stdout, "theirs: deleted on the hub\n")
 		return
 	}
 	fmt.Fprintf(c.Stdout, "theirs (revision %d, in place now):\n%s\n", t.HubRevision, closed(t.Theirs))
-	unified(c.Stdout, t.Path, "theirs", "ours", []byte(t.Theirs), []byte(t.Ours), true, true)
+	var b strings.Builder
+	unified(&b, t.Path, "theirs", "ours", []byte(t.Theirs), []byte(t.Ours), true, true)
+	fmt.Fprint(c.Stdout, closed(b.String()))
 }
 
-// closed ends a text with a line break.
+// closed is a text of others as a terminal may show it, ended with a line break.
 func closed(s string) string {
+	s = visibleText(strings.ReplaceAll(s, "\r\n", "\n"))
 	if s != "" && s[len(s)-1] != '\n' {
 		return s + "\n"
 	}
