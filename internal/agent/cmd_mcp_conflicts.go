@@ -33,6 +33,10 @@ func (s sharedLink) status() (LinkStatus, error) {
 
 // Status says how the link is, with the conflicts of other machines that the hub keeps.
 func (s sharedLink) Status(ctx context.Context) (mcp.Status, error) {
+	// The hub first: a conflict of this machine that it knows of is then known here too.
+	within, cancel := context.WithTimeout(ctx, othersWait)
+	defer cancel()
+	kept, kerr := s.c.with(within).keptOf([]Link{s.l})
 	l, err := s.status()
 	if err != nil {
 		return mcp.Status{}, err
@@ -46,11 +50,8 @@ func (s sharedLink) Status(ctx context.Context) (mcp.Status, error) {
 	for _, k := range l.Conflicts {
 		out.Conflicts = append(out.Conflicts, mcp.OpenRef{ID: k.ID, Path: k.Path})
 	}
-	ctx, cancel := context.WithTimeout(ctx, othersWait)
-	defer cancel()
-	kept, err := s.c.with(ctx).keptOf([]Link{s.l})
-	if err != nil {
-		out.Unknown = "conflicts of other machines: " + visible(oneLine(err))
+	if kerr != nil {
+		out.Unknown = "conflicts of other machines: " + visible(oneLine(kerr))
 	}
 	for _, k := range kept {
 		if _, mine := own.at(k); !mine {
@@ -72,12 +73,15 @@ func (s sharedLink) kept(ctx context.Context, id string) (keptConflict, bool, er
 			return keptConflict{}, false, nil
 		}
 	}
-	own := ownConflicts{}
-	own.add(l)
 	all, err := s.c.with(ctx).keptOf([]Link{s.l})
 	if err != nil {
 		return keptConflict{}, false, fmt.Errorf("this machine has no open conflict that is called %s, and the hub was not to be asked: %w", visible(id), err)
 	}
+	if l, err = s.status(); err != nil { // of after the hub's answer
+		return keptConflict{}, false, err
+	}
+	own := ownConflicts{}
+	own.add(l)
 	k, found, err := findKept(all, own, id)
 	if err == nil && !found {
 		err = usage("no open conflict is called %s; sync_status names them", visible(id))
