@@ -71,6 +71,7 @@ func (s *Syncer) Resume(ctx context.Context, mode ResumeMode) error {
 		if err := s.bringBack(ctx, h.Missing, &u); err != nil {
 			return err
 		}
+		s.forgetTaken(&u, snap)
 	}
 	if err := s.save(ctx, u); err != nil {
 		return err
@@ -110,6 +111,23 @@ func (s *Syncer) distrust(u *Update, missing []memory.Path, snap Snapshot) {
 			if _, ahead := s.state.Ahead[p]; !ahead && b.Hub != "" {
 				u.PutAhead = append(u.PutAhead, Ahead{Path: p, ETag: b.Hub, Revision: b.HubRevision})
 			}
+		}
+	}
+}
+
+// forgetTaken takes from the baseline the absent files that an earlier cycle took for
+// deleted by the hub, which are on no list of missing ones. A hub that has one again, or
+// whose delete met an edit that vanished later, is not told of a delete by nobody: its
+// file is pulled.
+func (s *Syncer) forgetTaken(u *Update, snap Snapshot) {
+	for _, t := range s.state.Trash {
+		b, agreed := s.state.Baseline[t.Path]
+		if _, here := snap.Files[t.Path]; here || !agreed || t.Reason != trashDeleted || t.ETag != b.Local || slices.Contains(u.DropBaseline, t.Path) {
+			continue
+		}
+		u.DropBaseline = append(u.DropBaseline, t.Path)
+		if _, ahead := s.state.Ahead[t.Path]; !ahead && b.Hub != "" {
+			u.PutAhead = append(u.PutAhead, Ahead{Path: t.Path, ETag: b.Hub, Revision: b.HubRevision})
 		}
 	}
 }
