@@ -167,7 +167,7 @@ func (t tag) meant(opened map[string]int) bool {
 	words := strings.FieldsFunc(t.name, func(r rune) bool { return !isWord(r) })
 	hard, soft := false, false
 	for _, w := range words {
-		hard = hard || strings.Contains(hardWords, " "+w+" ")
+		hard = hard || strings.Contains(hardWords, " "+w+" ") || strings.HasPrefix(w, "memsvc")
 		soft = soft || strings.Contains(softWords, " "+w+" ")
 	}
 	joined := strings.ContainsAny(t.name, "-:_")
