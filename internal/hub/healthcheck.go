@@ -66,8 +66,8 @@ func (c *healthcheckCmd) trouble(ctx context.Context, err error) error {
 		return fmt.Errorf("no answer from %s within %v", c.OpsAddr, c.Timeout)
 	case errors.As(err, &op) && op.Op == "dial":
 		return fmt.Errorf("the ops port %s cannot be reached (%w); start the hub, or see that --ops-addr is right", c.OpsAddr, op.Err)
-	case strings.Contains(err.Error(), "malformed HTTP"), errors.Is(err, io.EOF):
-		return c.noOpsPort()
+	case op != nil && !errors.Is(err, io.EOF):
+		return err // it broke off
 	}
-	return err
+	return c.noOpsPort() // something answered, and not as HTTP does
 }
