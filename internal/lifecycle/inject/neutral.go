@@ -15,6 +15,21 @@ import (
 // as a tag passes for none.
 func Neutral(s string) string {
 	s = printable(s)
+	for range maxPasses {
+		next := neutralOnce(s, false)
+		if next == s {
+			return s
+		}
+		s = next // what stands for one bracket may make another one a tag's
+	}
+	return neutralOnce(s, true)
+}
+
+// maxPasses bounds how often a text is judged anew; one that is not settled then is made of
+// brackets, and loses them all.
+const maxPasses = 4
+
+func neutralOnce(s string, every bool) string {
 	f := foldText(s)
 	put := map[int]string{} // by the place of a character in s: what stands for it
 	opened := map[string]int{}
@@ -26,7 +41,7 @@ func Neutral(s string) string {
 		begins = r.r == '\n'
 		switch r.r {
 		case '<':
-			if tagAt(s, f, i).meant(opened) {
+			if every || tagAt(s, f, i).meant(opened) {
 				put[r.at] = "&lt;"
 			}
 		case '[':

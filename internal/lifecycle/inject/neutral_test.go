@@ -29,7 +29,7 @@ var hostile = []string{
 // wrapper, turn and mark find in a folded text what a reader could take for more than data.
 var (
 	wrapper = regexp.MustCompile(`<[^\pL\pN<>]{0,20}[/\\][^\pL\pN<>]{0,20}(memsvc|system|assistant|human|antml)(?:[^\pL\pN]|$)|<(memsvc|system|assistant|human|antml)(?:[^\pL\pN]|$)|</(user|function|search|[a-z]+[-_][a-z]+)>`)
-	turn    = regexp.MustCompile(`(?m)^(human|assistant|user|system)\s*:`)
+	turn    = regexp.MustCompile(`(?m)^(human|assistant|user|system)[^\S\n]*:`)
 	mark    = regexp.MustCompile(`<\|\pL|\[\s*/?\s*inst\s*\]|</s>|(?:^|[^\pL\pN])<s>|<<sys>>`)
 )
 
