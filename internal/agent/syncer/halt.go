@@ -107,11 +107,16 @@ func (s *Syncer) distrust(u *Update, missing []memory.Path, snap Snapshot) {
 		}
 		if b, known := s.state.Baseline[p]; known && f.ETag != b.Local {
 			keep(p, b.Text)
-			u.DropBaseline = append(u.DropBaseline, p)
-			if _, ahead := s.state.Ahead[p]; !ahead && b.Hub != "" {
-				u.PutAhead = append(u.PutAhead, Ahead{Path: p, ETag: b.Hub, Revision: b.HubRevision})
-			}
+			s.unlearn(u, p, b)
 		}
+	}
+}
+
+// unlearn takes a path from the baseline, and keeps what is known of the hub's side.
+func (s *Syncer) unlearn(u *Update, p memory.Path, b BaseEntry) {
+	u.DropBaseline = append(u.DropBaseline, p)
+	if _, ahead := s.state.Ahead[p]; !ahead && b.Hub != "" {
+		u.PutAhead = append(u.PutAhead, Ahead{Path: p, ETag: b.Hub, Revision: b.HubRevision})
 	}
 }
 
@@ -125,10 +130,7 @@ func (s *Syncer) forgetTaken(u *Update, snap Snapshot) {
 		if _, here := snap.Files[t.Path]; here || !agreed || t.Reason != trashDeleted || t.ETag != b.Local || slices.Contains(u.DropBaseline, t.Path) {
 			continue
 		}
-		u.DropBaseline = append(u.DropBaseline, t.Path)
-		if _, ahead := s.state.Ahead[t.Path]; !ahead && b.Hub != "" {
-			u.PutAhead = append(u.PutAhead, Ahead{Path: t.Path, ETag: b.Hub, Revision: b.HubRevision})
-		}
+		s.unlearn(u, t.Path, b)
 	}
 }
 
@@ -165,10 +167,7 @@ func (s *Syncer) bringBack(ctx context.Context, missing []memory.Path, u *Update
 		// Without a baseline the hub's file is one that this machine never had, and is
 		// pulled when it can be.
 		u.DropIntents = append(u.DropIntents, p)
-		u.DropBaseline = append(u.DropBaseline, p)
-		if _, ahead := s.state.Ahead[p]; !ahead && b.Hub != "" {
-			u.PutAhead = append(u.PutAhead, Ahead{Path: p, ETag: b.Hub, Revision: b.HubRevision})
-		}
+		s.unlearn(u, p, b)
 	}
 	return nil
 }
