@@ -109,6 +109,10 @@ func (r *runCmd) Run(c *command) error {
 	if err != nil {
 		return errors.Join(err, d.Close())
 	}
+	// A link made before there was a socket could tell nobody of itself.
+	if links, err = c.links(r.linkFlags, true); err != nil {
+		return errors.Join(err, server.Close(), d.Close())
+	}
 	if len(links) > 1 {
 		for _, l := range links {
 			if err := c.prepare(l, log); err != nil {

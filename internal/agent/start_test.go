@@ -35,7 +35,8 @@ func TestTakenDirectoryIsRefusedAtTheStart(t *testing.T) {
 }
 
 // TestRunWaitsForACommand holds the state directory as a command does that syncs by
-// itself: a daemon waits for it. Where another daemon answers, it does not.
+// itself: a daemon waits for it, and takes what was linked meanwhile. Where another
+// daemon answers, it does not.
 func TestRunWaitsForACommand(t *testing.T) {
 	base := t.TempDir()
 	state := filepath.Join(base, "s")
@@ -67,10 +68,18 @@ func TestRunWaitsForACommand(t *testing.T) {
 		t.Fatal("the daemon serves a state directory that is in use")
 	default:
 	}
+	second := Link{Hub: "127.0.0.1:1", TokenFile: token, Team: "acme", Project: "shop", Dir: filepath.Join(base, "shop")}
+	if err := stateDir(state).storeLinks([]Link{second}); err != nil {
+		t.Fatal(err)
+	}
 	if err := lock.Release(); err != nil {
 		t.Fatal(err)
 	}
 	<-ready
+	var st Status
+	if err := control.Call(ctx, state, methodStatus, nil, &st); err != nil || len(st.Links) != 2 {
+		t.Errorf("links served: %d, want 2: %v", len(st.Links), err)
+	}
 	if _, stderr, code := invoke(t, args...); code != ExitTrouble || !strings.Contains(stderr, "another memsync-agent uses this state directory") {
 		t.Errorf("a second daemon: exit %d, %s", code, stderr)
 	}

@@ -307,7 +307,7 @@ func (m *machine) loseState() {
 	}
 	// A conflict's text lives nowhere else, unless the hub still has it: another disk
 	// that holds it is only behind.
-	living, link := tokensIn(m.w.living()), m.state.Link()
+	living, link := tokensIn(m.w.settled()), m.state.Link()
 	link.Baseline, link.Intents = nil, nil
 	for e := range link.Texts() {
 		if text, err := m.state.Text(context.Background(), e); err == nil {

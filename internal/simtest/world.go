@@ -314,6 +314,22 @@ func (w *world) living() string {
 	return b.String()
 }
 
+// settled returns what is on the hub now and stays until somebody edits it. Where the
+// hub was put back, a machine that went on from there offers its own text over the old one.
+func (w *world) settled() string {
+	var b strings.Builder
+	for p, kept := range w.hub.files() {
+		if !slices.ContainsFunc(w.machines, func(m *machine) bool {
+			text, here := m.disk.Read(p)
+			_, err := w.hub.svc.Project(context.Background(), call(m.name), project, m.state.Link().Cursor)
+			return here && text != string(kept.Content) && err != nil
+		}) {
+			b.Write(kept.Content)
+		}
+	}
+	return b.String()
+}
+
 // rewind puts an older store in place. What machines have of what it lacks is owed.
 func (w *world) rewind(backup *inmem.Store, epoch memory.Epoch) {
 	w.losing(func() { w.hub.restore(backup, epoch) })
