@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -39,6 +40,7 @@ func TestScripts(t *testing.T) {
 			"big":      big,
 			"teamdir":  teamDir,
 			"toolcall": toolCall,
+			"served":   served,
 		},
 	})
 }
@@ -61,6 +63,18 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if got != want {
 		ts.Fatalf("exit code %d, want %d", got, want)
+	}
+}
+
+// served waits until a daemon serves a state directory: served STATEDIR
+func served(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: served STATEDIR")
+	}
+	for deadline := time.Now().Add(patience); ts.Exec("memsync-agent", "healthcheck", "--state-dir", args[0]) != nil; {
+		if time.Now().After(deadline) {
+			ts.Fatalf("no daemon serves %s", args[0])
+		}
 	}
 }
 
