@@ -53,6 +53,9 @@ func Main(ctx context.Context, app App) int {
 	if plainHook(app.Args, os.Getenv) {
 		return app.runPlainHook(ctx)
 	}
+	stdout := app.Stdout
+	app.Stdout = screen(stdout)
+	defer flush(app.Stdout)
 	var g grammar
 	var links []Link
 	var models ModelSettings
@@ -80,7 +83,7 @@ func Main(ctx context.Context, app App) int {
 	if err == nil {
 		var abs string
 		if abs, err = filepath.Abs(expandHome(g.StateDir)); err == nil {
-			cmd := &command{App: app, ctx: ctx, state: stateDir(abs), configured: links, models: models, g: &g, warnings: warnings}
+			cmd := &command{App: app, ctx: ctx, state: stateDir(abs), configured: links, models: models, g: &g, warnings: warnings, stdout: stdout}
 			err = kctx.Run(cmd)
 		}
 	}
@@ -115,13 +118,13 @@ func (app App) report(err error) int {
 	case errors.As(err, &code):
 		return int(code)
 	case errors.As(err, &use):
-		fmt.Fprintf(app.Stderr, "memsync-agent: %s%s\n", visible(oneLine(err)), seeHelp(err))
+		fmt.Fprintf(app.Stderr, "memsync-agent: %s%s\n", oneLine(err), seeHelp(err))
 		return ExitUsage
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintln(app.Stderr, "memsync-agent: interrupted")
 		return ExitTrouble
 	}
-	fmt.Fprintf(app.Stderr, "memsync-agent: %s\n", visible(oneLine(err)))
+	fmt.Fprintf(app.Stderr, "memsync-agent: %s\n", oneLine(err))
 	return ExitTrouble
 }
 
@@ -140,9 +143,9 @@ func seeHelp(err error) string {
 	return ""
 }
 
-// oneLine makes joined errors one line.
+// oneLine makes joined errors one line that may be printed.
 func oneLine(err error) string {
-	return strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; ")
+	return visible(strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; "))
 }
 
 // command is what every command's Run gets.
@@ -153,7 +156,8 @@ type command struct {
 	configured []Link        // of the settings file
 	models     ModelSettings // of the settings file
 	g          *grammar
-	warnings   []string // of the environment
+	warnings   []string  // of the environment
+	stdout     io.Writer // as it came, for a program that takes the terminal over
 }
 
 func (c *command) logger() (*slog.Logger, error) {

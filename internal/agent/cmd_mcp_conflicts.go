@@ -51,7 +51,7 @@ func (s sharedLink) Status(ctx context.Context) (mcp.Status, error) {
 		out.Conflicts = append(out.Conflicts, mcp.OpenRef{ID: k.ID, Path: k.Path})
 	}
 	if kerr != nil {
-		out.Unknown = "conflicts of other machines: " + visible(oneLine(kerr))
+		out.Unknown = "conflicts of other machines: " + oneLine(kerr)
 	}
 	for _, k := range kept {
 		if _, mine := own.at(k); !mine {

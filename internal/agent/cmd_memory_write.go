@@ -154,7 +154,7 @@ func (c *command) editor(name string, text []byte) (_ []byte, err error) {
 	if runtime.GOOS == "windows" {
 		cmd = exec.CommandContext(c.ctx, editor, file)
 	}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.Stdin, c.Stdout, c.Stderr
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.Stdin, c.stdout, c.Stderr
 	if err := cmd.Run(); err != nil {
 		return nil, fmt.Errorf("the editor %s: %w", editor, err)
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -75,7 +74,7 @@ func (x *syncCmd) Run(c *command) error {
 	}
 	for _, l := range st.Links {
 		if l.LastError != nil && !l.InStep {
-			fmt.Fprintf(c.Stderr, "memsync-agent: sync %s: %s\n", l.Name(), strings.ReplaceAll(l.LastError.Message, "\n", "; "))
+			fmt.Fprintf(c.Stderr, "memsync-agent: sync %s: %s\n", l.Name(), oneLine(errors.New(l.LastError.Message)))
 		}
 	}
 	if code := st.exit(); code != ExitOK {

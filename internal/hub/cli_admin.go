@@ -271,10 +271,10 @@ func (c *policyShowCmd) Run(e *env) error {
 		}
 		fmt.Fprintf(e.stdout, "version: %d\nallow inline: %t\nown rules: %d bytes\n", p.Version, p.AllowInline, len(p.RulesTOML))
 		for _, r := range p.AllowedRules {
-			fmt.Fprintln(e.stdout, "allowed rule:", r)
+			fmt.Fprintln(e.stdout, "allowed rule:", printable(r))
 		}
 		for _, f := range p.AllowedFingerprints {
-			fmt.Fprintln(e.stdout, "allowed fingerprint:", f)
+			fmt.Fprintln(e.stdout, "allowed fingerprint:", printable(f))
 		}
 		return nil
 	})

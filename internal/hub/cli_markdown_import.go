@@ -66,7 +66,7 @@ func (m *markdownImport) refuse(v memory.Violation) {
 		where += ":" + strconv.Itoa(v.Line)
 	}
 	m.refused[v.Path] = true
-	fmt.Fprintf(m.e.stdout, "%s: %s: %s\n", where, v.Rule, v.Message)
+	fmt.Fprintf(m.e.stdout, "%s: %s: %s\n", printable(where), v.Rule, printable(v.Message))
 }
 
 // judge returns the files that the rules of contents and the guard let through. It runs
