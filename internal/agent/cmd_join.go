@@ -42,12 +42,7 @@ func (x *joinCmd) Run(c *command) error {
 	if err := c.state.check(l); err != nil {
 		return err
 	}
-	stored, err := c.state.storedLinks()
-	if err != nil {
-		return err
-	}
-	stored = append(slices.DeleteFunc(stored, func(o Link) bool { return o.ID() == l.ID() }), l)
-	if err := checkLinks(stored); err != nil {
+	if _, err := c.withLink(l); err != nil {
 		return err
 	}
 	if _, err := c.state.lacksDir(l); err != nil {
@@ -56,7 +51,7 @@ func (x *joinCmd) Run(c *command) error {
 	if err := x.askHub(c, v, l); err != nil {
 		return fmt.Errorf("%w; nothing was changed", err)
 	}
-	made, err := x.store(c, v, l, stored)
+	made, err := x.store(c, v, l)
 	if err != nil {
 		return fmt.Errorf("join %s: %w", l.Name(), err)
 	}
@@ -146,9 +141,10 @@ func (x *joinCmd) askHub(c *command, v client.Invite, l Link) error {
 
 // store makes the directory, keeps credential and link, and has a running daemon take
 // them up; all of it or nothing.
-func (x *joinCmd) store(c *command, v client.Invite, l Link, links []Link) (made bool, err error) {
+func (x *joinCmd) store(c *command, v client.Invite, l Link) (made bool, err error) {
 	var u undo
-	told := false
+	told, release := false, func() {}
+	defer func() { release() }() // after what is taken back
 	defer func() {
 		if err == nil {
 			return
@@ -172,6 +168,15 @@ func (x *joinCmd) store(c *command, v client.Invite, l Link, links []Link) (made
 		if err := u.mkdir(dir); err != nil {
 			return false, err
 		}
+	}
+	held, err := c.state.holdLinks(c.ctx)
+	if err != nil {
+		return false, err
+	}
+	release = held
+	links, err := c.withLink(l)
+	if err != nil {
+		return false, err
 	}
 	if l.CAFile != "" {
 		if err := u.write(l.CAFile, []byte(v.CA)); err != nil {
@@ -237,7 +242,9 @@ func (u *undo) mkdir(dir string) error {
 			return err
 		}
 	}
-	if err := os.Mkdir(dir, 0o700); err != nil {
+	if err := os.Mkdir(dir, 0o700); errors.Is(err, fs.ErrExist) {
+		return nil // another program made it just now: it is not ours to take back
+	} else if err != nil {
 		return err
 	}
 	u.add(func() error { return os.Remove(dir) })

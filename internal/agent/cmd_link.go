@@ -102,14 +102,7 @@ func (x *linkCmd) Run(c *command) error {
 	if err := c.state.check(l); err != nil {
 		return err
 	}
-	stored, err := c.state.storedLinks()
-	if err != nil {
-		return err
-	}
-	if i := slices.IndexFunc(stored, func(o Link) bool { return o.ID() == l.ID() }); i >= 0 {
-		stored = slices.Delete(stored, i, i+1)
-	}
-	if err := checkLinks(append(slices.Clone(stored), l)); err != nil {
+	if _, err := c.withLink(l); err != nil {
 		return err
 	}
 	note, err := x.askHub(c, l)
@@ -123,14 +116,8 @@ func (x *linkCmd) Run(c *command) error {
 	if err := c.state.create(); err != nil {
 		return err
 	}
-	if err := c.markAgain(l); err != nil {
+	if err := x.store(c, l); err != nil {
 		return err
-	}
-	if err := c.keepOrigin(l); err != nil {
-		return fmt.Errorf("note what the link is for: %w", err)
-	}
-	if err := c.state.storeLinks(append(stored, l)); err != nil {
-		return fmt.Errorf("store the link: %w", err)
 	}
 	if made {
 		fmt.Fprintf(c.Stdout, "made %s\n", l.Dir)
@@ -140,6 +127,40 @@ func (x *linkCmd) Run(c *command) error {
 		return fmt.Errorf("the link is stored, but the running daemon does not take it: %w", err)
 	}
 	return nil
+}
+
+// store adds the link to those that are there by now.
+func (x *linkCmd) store(c *command, l Link) error {
+	release, err := c.state.holdLinks(c.ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	links, err := c.withLink(l)
+	if err != nil {
+		return err
+	}
+	if err := c.markAgain(l); err != nil {
+		return err
+	}
+	if err := c.keepOrigin(l); err != nil {
+		return fmt.Errorf("note what the link is for: %w", err)
+	}
+	if err := c.state.storeLinks(links); err != nil {
+		return fmt.Errorf("store the link: %w", err)
+	}
+	return nil
+}
+
+// withLink returns the links made by `link` with l, in the place of a former one of the
+// same directory and project, if they go together.
+func (c *command) withLink(l Link) ([]Link, error) {
+	stored, err := c.state.storedLinks()
+	if err != nil {
+		return nil, err
+	}
+	links := append(slices.DeleteFunc(stored, func(o Link) bool { return o.ID() == l.ID() }), l)
+	return links, checkLinks(links)
 }
 
 // markAgain writes the marker that unlink took away, for a link whose state was kept:

@@ -212,7 +212,12 @@ func (c *command) serve(d *Daemon, eng *engine, server *control.Server, ops net.
 		})
 	}
 	wg.Go(func() {
-		h := handler{d: d, engine: eng, lookup: look, reload: func() error { return c.reload(d, flags) }}
+		var reloading sync.Mutex // what was read last is what runs
+		h := handler{d: d, engine: eng, lookup: look, reload: func() error {
+			reloading.Lock()
+			defer reloading.Unlock()
+			return c.reload(d, flags)
+		}}
 		if err := server.Serve(bg, h.handle); err != nil {
 			log.Error("command socket ended", "error", err)
 		}

@@ -17,8 +17,7 @@ type unlinkCmd struct {
 // Run unties a directory. Its files stay as they are; a running daemon has let go of
 // them when it returns.
 func (x *unlinkCmd) Run(c *command) error {
-	st, err := c.askStatus()
-	if err != nil && !errors.Is(err, control.ErrNoDaemon) {
+	if _, err := c.askStatus(); err != nil && !errors.Is(err, control.ErrNoDaemon) {
 		return err
 	}
 	known, err := c.known(linkFlags{})
@@ -28,6 +27,13 @@ func (x *unlinkCmd) Run(c *command) error {
 	l, err := c.oneToUnlink(known, x.Link)
 	if err != nil {
 		return err
+	}
+	if c.state.exists() {
+		release, err := c.state.holdLinks(c.ctx)
+		if err != nil {
+			return err
+		}
+		defer release()
 	}
 	stored, err := c.state.storedLinks()
 	if err != nil {
@@ -41,23 +47,39 @@ func (x *unlinkCmd) Run(c *command) error {
 		if err := c.tellDaemon(); err != nil {
 			return fmt.Errorf("%s is not stored any more, but the running daemon says: %w", l.Name(), err)
 		}
-		if st, err = c.askStatus(); err != nil && !errors.Is(err, control.ErrNoDaemon) {
-			return err
-		}
 	}
 	configured, err := c.settingsLinks(linkFlags{})
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case slices.ContainsFunc(st.Links, func(s LinkStatus) bool { return is(s.Link) }):
-		return usage("the running daemon (process %d) was started with %s, by its flags or its settings file; take it out there and restart it", st.PID, l.Dir)
-	case slices.ContainsFunc(configured, is):
+	}
+	served := func(st Status) error {
+		if slices.ContainsFunc(st.Links, func(s LinkStatus) bool { return is(s.Link) }) {
+			return usage("the running daemon (process %d) was started with %s, by its flags or its settings file; take it out there and restart it", st.PID, l.Dir)
+		}
+		return nil
+	}
+	if slices.ContainsFunc(configured, is) {
+		if st, err := c.askStatus(); err == nil && served(st) != nil {
+			return served(st)
+		}
 		return usage("%s stands in the settings file; take it out there", l.Dir)
 	}
-	if err := c.state.forgetOrigins(l); err != nil {
+	untie := func() error {
+		if err := c.state.forgetOrigins(l); err != nil {
+			return err
+		}
+		return x.untie(c, l)
+	}
+	// Where no daemon runs, a command that syncs by itself may still be at work on the link.
+	var st Status
+	asked, err := c.daemonOr(c.ctx, methodStatus, nil, &st, untie)
+	if err != nil || !asked {
 		return err
 	}
-	return x.untie(c, l)
+	if err := served(st); err != nil {
+		return err
+	}
+	return untie()
 }
 
 // oneToUnlink finds the link that is meant, among those that are linked and, to be

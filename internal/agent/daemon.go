@@ -365,7 +365,9 @@ func (s stateDir) prepareDir(l Link) (made bool, err error) {
 	if lacks, err := s.lacksDir(l); err != nil || !lacks {
 		return false, err
 	}
-	if err := os.Mkdir(l.Dir, 0o777); err != nil {
+	if err := os.Mkdir(l.Dir, 0o777); errors.Is(err, os.ErrExist) {
+		return false, nil // another program of this link made it just now
+	} else if err != nil {
 		return false, fmt.Errorf("--dir %s: %w", l.Dir, err)
 	}
 	return true, nil

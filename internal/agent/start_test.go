@@ -4,11 +4,16 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/memsvc/memsvc/internal/agent/control"
 	"github.com/memsvc/memsvc/internal/agent/syncstate"
@@ -82,6 +87,77 @@ func TestRunWaitsForACommand(t *testing.T) {
 	}
 	if _, stderr, code := invoke(t, args...); code != ExitTrouble || !strings.Contains(stderr, "another memsync-agent uses this state directory") {
 		t.Errorf("a second daemon: exit %d, %s", code, stderr)
+	}
+	cancel()
+	if code := <-ended; code != ExitOK {
+		t.Errorf("exit %d", code)
+	}
+}
+
+// TestLinksMadeAtOnceAreAllThere links and unlinks with many commands at the same
+// time: none undoes what another stored, and the daemon serves what is linked.
+func TestLinksMadeAtOnceAreAllThere(t *testing.T) {
+	const many = 12
+	base := t.TempDir()
+	state, token := filepath.Join(base, "s"), filepath.Join(base, "token")
+	if err := os.WriteFile(token, []byte("msv_x\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var old []Link
+	for i := range many {
+		name := fmt.Sprint("old", i)
+		old = append(old, Link{Hub: "127.0.0.1:1", TokenFile: token, Team: "acme", Project: name, Dir: filepath.Join(base, name)})
+	}
+	if err := stateDir(state).storeLinks(old); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ready, ended := make(chan struct{}), make(chan int, 1)
+	go func() {
+		ended <- Main(ctx, App{Args: []string{"run", "--state-dir", state}, Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard, Ready: func() { close(ready) }})
+	}()
+	<-ready
+	var wg sync.WaitGroup
+	var want []string
+	for i := range many {
+		name := fmt.Sprint("new", i)
+		want = append(want, name)
+		for _, args := range [][]string{
+			{"link", "--hub", "127.0.0.1:1", "--token-file", token, "--team", "acme", "--project", name, "--dir", filepath.Join(base, name), "--state-dir", state},
+			{"unlink", fmt.Sprint("acme/old", i), "--state-dir", state},
+		} {
+			wg.Go(func() {
+				if _, stderr, code := invoke(t, args...); code != ExitOK {
+					t.Errorf("%v: exit %d, %s", args[:2], code, stderr)
+				}
+			})
+		}
+	}
+	wg.Wait()
+	slices.Sort(want)
+	stored, err := stateDir(state).storedLinks()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var st Status
+	if err := control.Call(ctx, state, methodStatus, nil, &st); err != nil {
+		t.Fatal(err)
+	}
+	var kept, served []string
+	for _, l := range stored {
+		kept = append(kept, l.Project)
+	}
+	for _, l := range st.Links {
+		served = append(served, l.Project)
+	}
+	slices.Sort(kept)
+	slices.Sort(served)
+	if d := cmp.Diff(want, kept); d != "" {
+		t.Errorf("stored (-want +got):\n%s", d)
+	}
+	if d := cmp.Diff(want, served); d != "" {
+		t.Errorf("served (-want +got):\n%s", d)
 	}
 	cancel()
 	if code := <-ended; code != ExitOK {
