@@ -155,7 +155,9 @@ func resetTimer(t *time.Timer, d time.Duration) {
 func (r *runner) step(ctx context.Context, why wakeReason, timed bool) (next time.Duration, ran bool) {
 	stopped := syncer.Classify(r.lastError()) == syncer.Permanent
 	switch {
-	case why == wakeRemote && !r.hasNews():
+	case why == wakeRemote && !timed && !r.hasNews():
+		// A cycle has pulled by a call what the stream tells of only now.
+		r.arrived(r.syncer().Status().Cursor)
 		return 0, false
 	case why == wakeRemote && !stopped && r.remote.onlyOwn(r.syncer().Status().Cursor):
 		// Our own commit comes back. To note its revision is no hurry, and the other
@@ -458,8 +460,13 @@ func (r *runner) measure(st syncer.Status, err error, took time.Duration) {
 		return
 	}
 	r.m.lastSuccess.WithLabelValues(name).Set(float64(r.now().UnixMilli()) / 1000)
+	r.arrived(st.Cursor)
+}
+
+// arrived measures and tells the commits of others that the cursor has passed.
+func (r *runner) arrived(cursor memory.Cursor) {
 	now := r.now()
-	for _, a := range r.remote.appliedUpTo(st.Cursor) {
+	for _, a := range r.remote.appliedUpTo(cursor) {
 		r.m.applied(a, now, r.hub.c.Offset())
 		if a.span != nil {
 			a.span.Set("memsvc.project", r.link.Key().String())
