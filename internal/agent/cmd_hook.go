@@ -16,6 +16,7 @@ import (
 	"github.com/memsvc/memsvc/internal/lifecycle/extract"
 	"github.com/memsvc/memsvc/internal/lifecycle/inject"
 	"github.com/memsvc/memsvc/internal/lifecycle/memdir"
+	"github.com/memsvc/memsvc/internal/lifecycle/memories"
 	modelcommand "github.com/memsvc/memsvc/internal/lifecycle/model/command"
 	"github.com/memsvc/memsvc/internal/lifecycle/notes"
 )
@@ -89,6 +90,27 @@ func (e hookEngine) Lookups() hooks.Lookups { return lookupCalls{e.c.state} }
 // Record lies in the state directory.
 func (e hookEngine) Record() inject.Record { return inject.Record{Dir: e.c.state.path("sessions")} }
 
+// Shared returns the directories of every link that is known here, whichever project the
+// client works on. The state of none is opened for it.
+func (e hookEngine) Shared(context.Context) ([]hooks.Shared, error) {
+	links, err := e.c.allLinks()
+	if err != nil {
+		return nil, err
+	}
+	out := make([]hooks.Shared, 0, len(links))
+	for _, l := range links {
+		out = append(out, hooks.Shared{
+			Dir: l.Dir, Guard: func() memories.Guard { return e.c.state.guardFor(l.Hub, l.Team) }, SyncNow: e.syncNow,
+		})
+	}
+	return out, nil
+}
+
+// syncNow has the daemon look as soon as it hears; nobody waits until it has done.
+func (e hookEngine) syncNow(ctx context.Context) {
+	_ = control.Call(ctx, string(e.c.state), methodSettle, nil, nil)
+}
+
 // Project finds the memories of the project that a client works on.
 func (e hookEngine) Project(_ context.Context, cwd, seen string) (hooks.Project, error) {
 	c := e.c
@@ -147,10 +169,7 @@ func (e hookEngine) Project(_ context.Context, cwd, seen string) (hooks.Project,
 		}
 		return changes, nil
 	}
-	out.SyncNow = func(ctx context.Context) {
-		// The daemon looks as soon as it hears; nobody waits until it has done.
-		_ = control.Call(ctx, string(c.state), methodSettle, nil, nil)
-	}
+	out.SyncNow = e.syncNow
 	return out, nil
 }
 

@@ -81,11 +81,8 @@ func (c *command) placeOf(f placeFlags, cwd, seen string) (place, error) {
 		p.Place = found
 	}
 	p.team = p.Team()
-	links, err := c.state.knownLinks()
+	links, err := c.allLinks()
 	if err != nil {
-		return place{}, err
-	}
-	if links, err = c.withLinked(links, linkFlags{}); err != nil {
 		return place{}, err
 	}
 	p.link = sharing(links, p.team)
@@ -106,6 +103,16 @@ func (c *command) placeOf(f placeFlags, cwd, seen string) (place, error) {
 		}
 	}
 	return p, nil
+}
+
+// allLinks returns every link that this machine knows of: with a state, in the settings, or
+// made by hand.
+func (c *command) allLinks() ([]Link, error) {
+	links, err := c.state.knownLinks()
+	if err != nil {
+		return nil, err
+	}
+	return c.withLinked(links, linkFlags{})
 }
 
 // closePlace takes the team's part from a place whose link is another project's. A

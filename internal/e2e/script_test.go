@@ -39,6 +39,7 @@ func TestScripts(t *testing.T) {
 			"trashid":  trashID,
 			"big":      big,
 			"teamdir":  teamDir,
+			"writes":   writes,
 			"toolcall": toolCall,
 			"served":   served,
 		},
@@ -87,15 +88,28 @@ func teamDir(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(ts.Exec("memsync-agent", "memory", "where", "--json"))
 	var where struct{ Team string }
 	ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &where))
+	ts.Setenv("TEAM", where.Team)
+	writeEvent(ts, filepath.Join(where.Team, "project_x.md"), "---\nname: x\ntype: project\n---\n\ntext\n")
+}
+
+// writes puts into $WRITE a file with the event of a client about to write what another
+// file holds: writes FILE CONTENT
+func writes(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: writes FILE CONTENT")
+	}
+	writeEvent(ts, ts.MkAbs(args[0]), ts.ReadFile(args[1]))
+}
+
+func writeEvent(ts *testscript.TestScript, file, content string) {
 	event, err := json.Marshal(map[string]any{
 		"hook_event_name": "PreToolUse", "session_id": "s", "tool_name": "Write",
-		"tool_input": map[string]string{"file_path": filepath.Join(where.Team, "project_x.md"), "content": "---\nname: x\ntype: project\n---\n\ntext\n"},
+		"tool_input": map[string]string{"file_path": file, "content": content},
 	})
 	ts.Check(err)
-	file := filepath.Join(ts.Getenv("WORK"), "write.json")
-	ts.Check(os.WriteFile(file, event, 0o600))
-	ts.Setenv("TEAM", where.Team)
-	ts.Setenv("WRITE", file)
+	name := filepath.Join(ts.Getenv("WORK"), "write.json")
+	ts.Check(os.WriteFile(name, event, 0o600))
+	ts.Setenv("WRITE", name)
 }
 
 // toolCall gives the lines of a file to the tool server, and writes its answer to the

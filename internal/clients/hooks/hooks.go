@@ -76,11 +76,23 @@ type Change struct {
 	Description string
 }
 
+// Shared is a directory that this machine shares with a team, for whichever project.
+type Shared struct {
+	Dir string // absolute
+	// Guard opens the guard under that team's policy; it costs more than to know of the
+	// directory.
+	Guard func() memories.Guard
+	// SyncNow asks the daemon to look at once, and does not wait for it.
+	SyncNow func(ctx context.Context)
+}
+
 // Engine finds projects.
 type Engine interface {
 	// Project finds the memories for a working directory. seen is a file that the client
 	// uses, or "".
 	Project(ctx context.Context, cwd, seen string) (Project, error)
+	// Shared returns every directory that this machine shares.
+	Shared(ctx context.Context) ([]Shared, error)
 	// Lookups returns where choices of memories go on when a hook has ended.
 	Lookups() Lookups
 	// Record returns what sessions were given.

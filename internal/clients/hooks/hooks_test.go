@@ -36,6 +36,16 @@ type engine struct {
 	panics   bool
 	slow     bool
 	lookups  *lookups // nil = no daemon
+	shared   []string // the directories of other links
+	guards   int      // how many of theirs were asked for
+}
+
+func (e *engine) Shared(context.Context) ([]hooks.Shared, error) {
+	var out []hooks.Shared
+	for _, dir := range e.shared {
+		out = append(out, hooks.Shared{Dir: dir, Guard: func() memories.Guard { e.guards++; return rules{} }, SyncNow: func(context.Context) { e.nudged++ }})
+	}
+	return out, nil
 }
 
 func (e *engine) Record() inject.Record {
@@ -340,6 +350,66 @@ func TestSecretsAreKeptOutOfTheSharedDirectory(t *testing.T) {
 		if strings.Contains(deny, "hunter2") {
 			t.Errorf("%s: the reason holds the secret", name)
 		}
+	}
+}
+
+// TestEveryLinkedDirectoryIsGuarded: what a tool writes into the directory of any link is
+// judged, whichever project the client works on, and by whatever way the path leads there.
+func TestEveryLinkedDirectoryIsGuarded(t *testing.T) {
+	e := newEngine(t)
+	out := t.TempDir()
+	other, far := filepath.Join(out, "notes", "team2"), filepath.Join(out, "far")
+	for _, dir := range []string{other, far} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e.write("x.md", "x")
+	for name, to := range map[string]string{
+		"to-dir": other, "to-file.md": filepath.Join(other, "x.md"), "to-link.md": "to-file.md",
+		filepath.Join("notes", "team2", "away.md"): filepath.Join(e.dir, "x.md"),
+	} {
+		if err := os.Symlink(to, filepath.Join(out, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e.shared = []string{far, other, filepath.Join(out, "gone"), filepath.Join(out, "to-dir")}
+	for name, test := range map[string]struct{ file, content, want string }{
+		"a new file":                 {filepath.Join(other, "a.md"), "x\nhunter2", "line 2"},
+		"the second link":            {filepath.Join(far, "a.md"), "hunter2", "line 1"},
+		"in a new directory":         {filepath.Join(other, "a", "b.md"), "hunter2", "line 1"},
+		"through a linked directory": {filepath.Join(out, "to-dir", "a.md"), "hunter2", "line 1"},
+		"through links to a file":    {filepath.Join(out, "to-link.md"), "hunter2", "line 1"},
+		"a link that leads away":     {filepath.Join(other, "away.md"), "hunter2", "line 1"},
+		"a directory that is gone":   {filepath.Join(out, "gone", "a.md"), "hunter2", "line 1"},
+		"a bad name":                 {filepath.Join(other, "con.md"), "x", "path-reserved-name"},
+		"clean":                      {filepath.Join(other, "a.md"), "ask ops", ""},
+		"this machine's own":         {filepath.Join(other, ".memsyncignore"), "draft-*.md", ""},
+		"beside it":                  {other + "-evil/a.md", "hunter2", ""},
+		"above it":                   {filepath.Join(out, "notes", "a.md"), "hunter2", ""},
+	} {
+		_, deny := e.fire("PreToolUse", map[string]any{"tool_name": "Write", "tool_input": map[string]any{"file_path": test.file, "content": test.content}})
+		if test.want == "" && deny != "" || !strings.Contains(deny, test.want) || strings.Contains(deny, "hunter2") {
+			t.Errorf("%s: denied with %q, want %q", name, deny, test.want)
+		}
+	}
+	// Where no project can be found, the links are known all the same.
+	e.err = errors.New("no home")
+	if _, deny := e.fire("PreToolUse", map[string]any{"tool_name": "Write", "tool_input": map[string]any{"file_path": filepath.Join(other, "a.md"), "content": "hunter2"}}); deny == "" {
+		t.Error("without a project nothing is judged")
+	}
+	e.err = nil
+	// Only the directory that is written into costs a guard.
+	e.guards = 0
+	e.fire("PreToolUse", map[string]any{"tool_name": "Write", "tool_input": map[string]any{"file_path": filepath.Join(far, "a.md"), "content": "x"}})
+	e.fire("PreToolUse", map[string]any{"tool_name": "Write", "tool_input": map[string]any{"file_path": filepath.Join(e.dir, "a.md"), "content": "x"}})
+	if e.guards != 1 {
+		t.Errorf("%d guards for one write into a linked directory", e.guards)
+	}
+	// Afterwards the daemon hears of it, once.
+	e.fire("PostToolUse", map[string]any{"tool_name": "Write", "tool_input": map[string]any{"file_path": filepath.Join(other, "a.md"), "content": "x"}})
+	if e.nudged != 1 {
+		t.Errorf("the daemon was told %d times", e.nudged)
 	}
 }
 

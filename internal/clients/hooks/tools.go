@@ -9,11 +9,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/memsvc/memsvc/internal/lifecycle/inject"
 	"github.com/memsvc/memsvc/internal/lifecycle/memdir"
+	"github.com/memsvc/memsvc/internal/lifecycle/memories"
 	"github.com/memsvc/memsvc/internal/memory"
 )
 
@@ -147,25 +149,65 @@ func (h *handler) beforeTool(ctx context.Context) (Answer, error) {
 // ignoreFile lies in the shared directory and is this machine's own.
 const ignoreFile = ".memsyncignore"
 
-// judge says whether a file may become what a tool makes of it.
+// judge says whether a file may become what a tool makes of it. A link is judged for where
+// it is and for where it leads.
 func (h *handler) judge(ctx context.Context, w writing) (Answer, error) {
-	p, err := h.engine.Project(ctx, h.in.CWD, w.file)
-	if err != nil {
-		return Answer{}, err
+	shared, closed, err := h.shared(ctx, w.file)
+	if closed != nil {
+		return *closed, nil
 	}
-	if p.ClosedTeam != "" {
-		if _, inside := within(p.ClosedTeam, w.file); inside {
-			return Answer{Deny: p.Closed}, nil
+	for _, s := range shared {
+		a, checkErr := s.check(ctx, w)
+		if a != (Answer{}) {
+			return a, nil
+		}
+		err = errors.Join(err, checkErr)
+	}
+	return Answer{}, err // the sync agent's guard stands behind this one, and fails closed
+}
+
+// sharedFile is a file below a directory that is shared.
+type sharedFile struct {
+	Shared
+	rel string // below Dir
+}
+
+// shared returns as what a file is shared: by the project at hand, or by any link of this
+// machine. closed denies a file of a team that is closed to the project. With an error it
+// returns what could be found.
+func (h *handler) shared(ctx context.Context, file string) (as []sharedFile, closed *Answer, err error) {
+	p, err := h.engine.Project(ctx, h.in.CWD, file)
+	ways := waysTo(file)
+	if p.ClosedTeam != "" && len(below(p.ClosedTeam, ways)) > 0 {
+		return nil, &Answer{Deny: p.Closed}, nil
+	}
+	var dirs []Shared
+	if err == nil && p.Team != "" {
+		dirs = append(dirs, Shared{p.Team, func() memories.Guard { return p.Guard }, p.SyncNow})
+	}
+	links, linksErr := h.engine.Shared(ctx)
+	seen := map[string]bool{}
+	for _, d := range append(dirs, links...) {
+		real := memdir.RealPath(d.Dir)
+		if seen[real] {
+			continue // the project's own link
+		}
+		seen[real] = true
+		for _, rel := range append(below(d.Dir, ways), below(real, ways)...) {
+			if s := (sharedFile{d, rel}); !slices.ContainsFunc(as, func(o sharedFile) bool { return o.Dir == s.Dir && o.rel == rel }) {
+				as = append(as, s)
+			}
 		}
 	}
-	if p.Team == "" {
+	return as, nil, errors.Join(err, linksErr)
+}
+
+// check says whether the file may become what a tool makes of it.
+func (s sharedFile) check(ctx context.Context, w writing) (Answer, error) {
+	if s.rel == ignoreFile {
 		return Answer{}, nil
 	}
-	rel, inside := within(p.Team, w.file)
-	if !inside || rel == ignoreFile {
-		return Answer{}, nil
-	}
-	path, err := memory.ParsePath(memory.NormalizePath(filepath.ToSlash(rel)))
+	path, err := memory.ParsePath(memory.NormalizePath(filepath.ToSlash(s.rel)))
 	var bad *memory.Error
 	if errors.As(err, &bad) && len(bad.Violations) > 0 {
 		v := bad.Violations[0]
@@ -178,12 +220,9 @@ func (h *handler) judge(ctx context.Context, w writing) (Answer, error) {
 	if !ok {
 		return Answer{}, nil
 	}
-	violations, _, err := p.Guard.Check(ctx, path, text)
-	if err != nil {
-		return Answer{}, err // the sync agent's guard stands behind this one, and fails closed
-	}
-	if len(violations) == 0 {
-		return Answer{}, nil
+	violations, _, err := s.Guard().Check(ctx, path, text)
+	if err != nil || len(violations) == 0 {
+		return Answer{}, err
 	}
 	return deny(w.file, violations), nil
 }
@@ -222,28 +261,50 @@ func (h *handler) afterTool(ctx context.Context) (Answer, error) {
 // nudge tells the daemon that something was written for it.
 func (h *handler) nudge(ctx context.Context) error {
 	for _, w := range writings(h.in.ToolInput, h.in.CWD) {
-		p, err := h.engine.Project(ctx, h.in.CWD, w.file)
-		if err != nil || p.Team == "" || p.SyncNow == nil {
-			return err
-		}
-		if _, inside := within(p.Team, w.file); inside {
+		shared, _, err := h.shared(ctx, w.file)
+		for _, s := range shared {
+			if s.SyncNow == nil {
+				continue
+			}
 			limited, cancel := context.WithTimeout(ctx, nudgeWait)
 			defer cancel()
-			p.SyncNow(limited)
-			break // it looks at the whole directory
+			s.SyncNow(limited)
+			return nil // it looks at everything
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// within returns the path of file below dir, by names and by where links lead.
-func within(dir, file string) (rel string, ok bool) {
-	for _, d := range []string{dir, memdir.RealPath(dir)} {
-		for _, f := range []string{file, filepath.Join(memdir.RealPath(filepath.Dir(file)), filepath.Base(file))} {
-			if r, err := filepath.Rel(d, f); err == nil && filepath.IsLocal(r) && r != "." {
-				return r, true
-			}
+// maxLinks bounds how many links a file is followed through.
+const maxLinks = 16
+
+// waysTo returns the names that a file has: the given one, the one with the links of its
+// directory resolved, and, of a link, those of what it leads to, which need not be there.
+func waysTo(file string) []string {
+	ways := []string{file}
+	for range maxLinks {
+		file = filepath.Join(memdir.RealPath(filepath.Dir(file)), filepath.Base(file))
+		if !slices.Contains(ways, file) {
+			ways = append(ways, file)
+		}
+		to, err := os.Readlink(file)
+		if err != nil {
+			break // no link
+		}
+		file = absolute(filepath.Dir(file), to)
+	}
+	return ways
+}
+
+// below returns the paths that names have below a directory, each once.
+func below(dir string, names []string) (rels []string) {
+	for _, n := range names {
+		if r, err := filepath.Rel(dir, n); err == nil && filepath.IsLocal(r) && r != "." && !slices.Contains(rels, r) {
+			rels = append(rels, r)
 		}
 	}
-	return "", false
+	return rels
 }
