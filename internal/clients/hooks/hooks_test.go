@@ -16,6 +16,7 @@ import (
 	"github.com/memsvc/memsvc/internal/clients/hooks"
 	"github.com/memsvc/memsvc/internal/lifecycle/inject"
 	"github.com/memsvc/memsvc/internal/lifecycle/memories"
+	"github.com/memsvc/memsvc/internal/lifecycle/notes"
 	"github.com/memsvc/memsvc/internal/lifecycle/transcript"
 	"github.com/memsvc/memsvc/internal/memory"
 )
@@ -433,6 +434,26 @@ func TestNotesComeBackAfterACompaction(t *testing.T) {
 		if strings.Contains(got, "the parser half done") != want || strings.Contains(got, "</system-reminder>") || utf8.RuneCountInString(got) > inject.MaxContextChars {
 			t.Errorf("%s: %d characters", source, utf8.RuneCountInString(got))
 		}
+	}
+}
+
+// TestLongNotesComeFromEverySection: what went wrong and what was learned stand below what
+// is being worked on, and matter no less.
+func TestLongNotesComeFromEverySection(t *testing.T) {
+	e := newEngine(t)
+	d := notes.Parse(notes.Template())
+	for _, title := range d.Titles() {
+		d.Set(title, strings.Repeat("A line of it.\n", 100)+"The newest of "+title+".")
+	}
+	e.notes = d.String()
+	got, _ := e.fire("SessionStart", map[string]any{"source": "compact", "transcript_path": "/t.jsonl"})
+	for _, title := range d.Titles() {
+		if !strings.Contains(got, "# "+title+"\n") || !strings.Contains(got, "The newest of "+title+".") {
+			t.Errorf("%s is missing", title)
+		}
+	}
+	if !strings.Contains(got, "memsync-agent notes show") {
+		t.Error("that something is missing is not said")
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/memsvc/memsvc/internal/lifecycle/inject"
 	"github.com/memsvc/memsvc/internal/lifecycle/memdir"
 	"github.com/memsvc/memsvc/internal/lifecycle/memories"
+	"github.com/memsvc/memsvc/internal/lifecycle/notes"
 	"github.com/memsvc/memsvc/internal/memory"
 )
 
@@ -73,8 +74,8 @@ func scopeWord(s memory.Scope) string {
 	return "private by default"
 }
 
-// maxNotes bounds how much of the notes a session gets, in characters; the rest is in the
-// file that is named.
+// maxNotes bounds how much of the notes a session gets, in characters, shared by their
+// sections; the command that is named prints the rest.
 const maxNotes = 4500
 
 // notes gives a conversation whose context was lost, or that is taken up again, what it
@@ -87,8 +88,9 @@ func (h *handler) notes(p Project) string {
 	if text == "" {
 		return ""
 	}
-	if r := []rune(text); len(r) > maxNotes {
-		text = string(r[:maxNotes]) + "\n[cut here; 'memsync-agent notes show' prints the whole]"
+	text, cut := notes.Parse(text).Within(maxNotes)
+	if cut {
+		text += "\n[shortened; 'memsync-agent notes show' prints the whole]"
 	}
 	return inject.Data("notes of this conversation so far", text)
 }

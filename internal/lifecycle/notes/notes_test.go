@@ -294,3 +294,58 @@ func TestAVeryLongText(t *testing.T) {
 		t.Errorf("the notes have %d bytes", len(text))
 	}
 }
+
+// TestWithinKeepsEverySection: where there is no room for all of the notes, no section that
+// has something goes whole, and what is told last in each stays.
+func TestWithinKeepsEverySection(t *testing.T) {
+	d := notes.Parse(notes.Template())
+	for i, title := range d.Titles() {
+		if i == 2 {
+			continue // an empty one takes no room
+		}
+		d.Set(title, strings.Repeat(fmt.Sprintf("line of section %d\n", i), 80)+fmt.Sprintf("the last of %d", i))
+	}
+	d.Set("Session Title", "short")
+	text, cut := d.Within(4500)
+	if n := len([]rune(text)); n > 4500 || n < 4300 || !cut {
+		t.Errorf("%d characters, cut %v", n, cut)
+	}
+	for i, title := range d.Titles() {
+		want := fmt.Sprintf("the last of %d", i)
+		if i == 0 {
+			want = "short"
+		}
+		if has := strings.Contains(text, "# "+title+"\n"); has != (i != 2) || has && !strings.Contains(text, want) {
+			t.Errorf("%s is there: %v", title, has)
+		}
+	}
+	if text, cut := notes.Parse("# A\n_hint_\nx\n").Within(100); text != "# A\n_hint_\nx" || cut {
+		t.Errorf("short notes: %q, cut %v", text, cut)
+	}
+	if text, cut := notes.Parse("# A\n_" + strings.Repeat("hint ", 100) + "_\nx\n").Within(100); text != "# A\nx" || cut {
+		t.Errorf("a long hint: %q, cut %v", text, cut)
+	}
+	if text, cut := notes.Parse(strings.Repeat("no heading\n", 100)).Within(100); !strings.HasSuffix(text, "no heading") || !cut {
+		t.Errorf("no heading: %q, cut %v", text, cut)
+	}
+}
+
+// However a person's template looks, the room is kept to.
+func TestWithinNeverExceedsItsRoom(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		lines := rapid.SliceOfN(rapid.StringMatching(`[a-z#_ 时]{0,3}|# [a-z]{1,9}|_[a-z]{1,30}_|[a-z时]{40}`), 0, 60).Draw(t, "lines")
+		d := notes.Parse(strings.Join(lines, "\n"))
+		n := rapid.IntRange(0, 500).Draw(t, "n")
+		text, cut := d.Within(n)
+		if got := len([]rune(text)); got > n {
+			t.Fatalf("%d characters of %d", got, n)
+		}
+		if !cut {
+			for _, title := range d.Titles() {
+				if !strings.Contains(text, strings.TrimSpace(d.Body(title))) {
+					t.Fatalf("%q is missing and nothing says so", title)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,71 @@
+package notes
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Within returns the notes in at most n characters, for a place that has no room for
+// all of them. Empty sections and hints go first. What is still too long is cut so that
+// every section that has something keeps a part: each gets an equal share, and what a short
+// one leaves of its share goes to the longer ones. Of a section its end stays, since what
+// was noted last is worth most. cut is whether something other than hints is missing.
+func (d Document) Within(n int) (text string, cut bool) {
+	if whole := strings.TrimSpace(d.String()); utf8.RuneCountInString(whole) <= n {
+		return whole, false
+	}
+	type piece struct{ heading, body string }
+	var pieces []piece
+	var bodies []int
+	room := n
+	for _, p := range append([]part{{body: d.head}}, d.parts...) {
+		if body := strings.TrimSpace(p.body); body != "" {
+			heading := p.fixed[:strings.IndexByte(p.fixed, '\n')+1]
+			pieces = append(pieces, piece{heading, body})
+			bodies = append(bodies, utf8.RuneCountInString(body))
+			room -= utf8.RuneCountInString(heading) + len("\n\n")
+		}
+	}
+	share := evenly(bodies, room)
+	var b strings.Builder
+	for i, p := range pieces {
+		body := p.body
+		if bodies[i] > share {
+			body, cut = tail(body, share), true
+		}
+		if body == "" {
+			continue // room for headings alone would tell nothing
+		}
+		b.WriteString(p.heading + body + "\n\n")
+	}
+	return strings.TrimSpace(b.String()), cut
+}
+
+// evenly returns the most that each of these lengths may have, so that all of them
+// together fit into room.
+func evenly(lengths []int, room int) int {
+	for i, l := range slices.Sorted(slices.Values(lengths)) {
+		if share := room / (len(lengths) - i); l > share {
+			return max(share, 0)
+		}
+		room -= l
+	}
+	return math.MaxInt
+}
+
+// tail returns the end of a text in n characters, from the start of a line on where one
+// is within reach, and says that something is missing.
+func tail(text string, n int) string {
+	n -= utf8.RuneCountInString(cutMark) + 1
+	if n <= 0 {
+		return ""
+	}
+	r := []rune(text)
+	kept := string(r[len(r)-n:])
+	if _, lines, ok := strings.Cut(kept, "\n"); ok && r[len(r)-n-1] != '\n' {
+		kept = lines
+	}
+	return cutMark + "\n" + kept
+}
