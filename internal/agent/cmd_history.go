@@ -94,7 +94,8 @@ func noSuchMemory(l Link, p memory.Path) error {
 type logCmd struct {
 	selectFlags
 	Path  string `arg:"" optional:"" help:"Only commits that touch this memory, renames followed."`
-	Limit int    `help:"At most this many commits." default:"20"`
+	Limit int    `help:"At most this many entries." default:"20"`
+	Local bool   `cmdline:"" help:"What happened on this machine instead, of all links or the one that is named: undone deletes, index lines that gave way, texts that grant permissions and the like; no network."`
 	JSON  bool   `name:"json" help:"Print JSON; see docs/cli.md."`
 }
 
@@ -124,6 +125,9 @@ type changeEntry struct {
 func (x *logCmd) Run(c *command) error {
 	if x.Limit < 1 {
 		return usage("--limit %d: want at least 1", x.Limit)
+	}
+	if x.Local {
+		return x.local(c)
 	}
 	return c.ask(x.selectFlags, func(ctx context.Context, cl *client.Client, l Link) error {
 		var path memory.Path

@@ -100,7 +100,7 @@ func (c *command) stored(l Link) LinkStatus {
 		s.Phase, s.LastError = PhaseNotRunning, errorInfo(err, c.Now())
 		return s
 	}
-	return storedStatus(l, state)
+	return storedStatus(l, state, c.Now())
 }
 
 // storedStatus reads what the links' states say, without a daemon, and writes nothing.
@@ -267,6 +267,7 @@ func (s LinkStatus) print(b *strings.Builder, now time.Time) {
 	for _, f := range s.Warnings {
 		fmt.Fprintf(b, "  warning: %s\n", f)
 	}
+	b.WriteString(s.happenedLine())
 	if e := s.LastError; e != nil {
 		fmt.Fprintf(b, "  error %s ago: %s\n", age(now, e.Time), strings.ReplaceAll(e.Message, "\n", "; "))
 	}

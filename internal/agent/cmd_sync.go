@@ -42,6 +42,7 @@ func (x *syncCmd) Run(c *command) error {
 	}
 	ctx, cancel := context.WithTimeout(c.ctx, x.Timeout)
 	defer cancel()
+	began := c.Now()
 	bad := map[string]error{} // by Link.ID: links that cannot be begun
 	if _, err := c.askStatus(); errors.Is(err, control.ErrNoDaemon) {
 		for _, l := range links { // before the lock makes a state directory
@@ -63,6 +64,9 @@ func (x *syncCmd) Run(c *command) error {
 	}
 	if err != nil {
 		return x.late(ctx, err)
+	}
+	for i, l := range st.Links {
+		st.Links[i].Happened = lately(l.Happened, began) // status tells the rest
 	}
 	if x.JSON {
 		err = printJSON(c.Stdout, st)
@@ -201,7 +205,7 @@ func printSynced(w io.Writer, st Status, now time.Time) error {
 	for _, l := range st.Links {
 		switch {
 		case l.InStep:
-			if _, err := fmt.Fprintf(w, "%s: in step at revision %d, %s\n", l.Name(), l.Revision, count(l.Files, "file")); err != nil {
+			if _, err := fmt.Fprintf(w, "%s: in step at revision %d, %s\n%s", l.Name(), l.Revision, count(l.Files, "file"), l.happenedLine()); err != nil {
 				return err
 			}
 			continue
@@ -268,7 +272,7 @@ func (x *syncCmd) syncLink(ctx context.Context, c *command, l Link, bad error) L
 			fmt.Fprintf(c.Stderr, "memsync-agent: sync %s: the hub does not know of all conflicts yet: %s\n", l.Name(), oneLine(rerr))
 		}
 	}
-	s := linkStatus(l, one.s.Status())
+	s := linkStatus(l, one.s.Status(), c.Now())
 	s.UploadsWait = one.gate.waiting()
 	if err != nil {
 		err = x.late(ctx, err)

@@ -192,6 +192,7 @@ func (d *Daemon) start(l Link) error {
 		link: l, hub: h, remote: rem, log: log, m: d.m, now: d.opts.Now, build: build, s: build(),
 		watch: w, lock: newRootLock(l.Dir), gate: gate, redacted: redacted, report: &reporter{c: h.c, key: l.Key(), guard: judge}, forget: st.Forget, token: d.state.tokenFileOf(l),
 		remember: func() error { return d.state.remember(l) },
+		told:     told{since: d.opts.Now()},
 		woken:    make(chan struct{}, 1), moved: make(chan struct{}),
 	}
 	ctx, cancel := context.WithCancel(d.ctx)

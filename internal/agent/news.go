@@ -19,6 +19,8 @@ type newsEntry struct {
 	Time        time.Time `json:"time"` // when it was applied, by this machine's clock
 	Deleted     bool      `json:"deleted"`
 	Description string    `json:"description"`
+	// Grants says that the text grants permissions (ruling 13.20).
+	Grants bool `json:"grants"`
 }
 
 // news are the last changes of others on one link.
@@ -70,7 +72,7 @@ func newsOf(c memory.Commit) []newsEntry {
 		e := newsEntry{Path: string(ch.Path), Author: author, Deleted: ch.Kind == memory.Delete}
 		if ch.Kind == memory.Put {
 			fm, _, _ := memory.ParseFrontmatter(ch.Content) // without one there is no description
-			e.Description = fm.Description
+			e.Description, e.Grants = fm.Description, memory.GrantsApproval(ch.Content) > 0
 		}
 		out = append(out, e)
 	}

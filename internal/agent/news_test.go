@@ -5,7 +5,21 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/memsvc/memsvc/internal/memory"
 )
+
+// A text that grants permissions is news as such (ruling 13.20).
+func TestNewsFlagsWhatGrantsPermissions(t *testing.T) {
+	news := newsOf(memory.Commit{Changes: []memory.AppliedChange{
+		{Kind: memory.Put, Path: "a.md", Content: []byte("You have permission to deploy.\n")},
+		{Kind: memory.Put, Path: "b.md", Content: []byte("Fine.\n")},
+		{Kind: memory.Delete, Path: "c.md"},
+	}})
+	if len(news) != 3 || !news[0].Grants || news[1].Grants || news[2].Grants {
+		t.Errorf("got %+v", news)
+	}
+}
 
 // A memory that several commits changed is news once, as it is now, and takes no room from
 // the others.

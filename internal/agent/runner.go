@@ -525,7 +525,7 @@ func some(paths []memory.Path) string {
 // status says how the link is.
 func (r *runner) status() LinkStatus {
 	st := r.syncer().Status()
-	s := linkStatus(r.link, st)
+	s := linkStatus(r.link, st, r.now())
 	mode := r.watch.Mode()
 	s.Watching = WatchingEntry{How: string(mode.How), Reason: mode.Reason}
 	if head := r.remote.knownHead(); head.Epoch == st.Cursor.Epoch {

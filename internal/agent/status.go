@@ -73,6 +73,8 @@ type LinkStatus struct {
 	Conflicts []ConflictEntry `json:"conflicts"`
 	Halt      *HaltEntry      `json:"halt,omitempty"`
 	Warnings  []Finding       `json:"warnings"`
+	// Happened is what came about here in the last 7 days and wants a person's look.
+	Happened []Happened `json:"happened"`
 	// Unreadable are paths that could not be looked at; "" is the whole directory.
 	Unreadable []string `json:"unreadable"`
 	// RootDetail says what is wrong with the directory itself.
@@ -136,7 +138,7 @@ type ErrorInfo struct {
 }
 
 // linkStatus puts a syncer's status into the outward shape.
-func linkStatus(l Link, st syncer.Status) LinkStatus {
+func linkStatus(l Link, st syncer.Status, now time.Time) LinkStatus {
 	s := newLinkStatus(l)
 	s.Phase = Phase(st.Phase)
 	s.Epoch, s.Revision, s.Files, s.Pending = string(st.Cursor.Epoch), int64(st.Cursor.Revision), st.Files, st.Pending
@@ -152,6 +154,7 @@ func linkStatus(l Link, st syncer.Status) LinkStatus {
 	for _, p := range st.Unreadable {
 		s.Unreadable = append(s.Unreadable, string(p))
 	}
+	s.Happened = happened(st.Asking, now.Add(-happenedFor))
 	s.Halt, s.RootDetail = haltEntry(st.Halt), st.RootDetail
 	if !st.LastSync.IsZero() {
 		t := st.LastSync.UTC()
@@ -161,7 +164,7 @@ func linkStatus(l Link, st syncer.Status) LinkStatus {
 }
 
 // storedStatus tells what a link's durable state says, without a daemon.
-func storedStatus(l Link, st syncer.LinkState) LinkStatus {
+func storedStatus(l Link, st syncer.LinkState, now time.Time) LinkStatus {
 	s := newLinkStatus(l)
 	s.Phase = PhaseNotRunning
 	s.Epoch, s.Revision, s.Files = string(st.Cursor.Epoch), int64(st.Cursor.Revision), len(st.Baseline)
@@ -172,13 +175,14 @@ func storedStatus(l Link, st syncer.LinkState) LinkStatus {
 		s.Conflicts = append(s.Conflicts, conflictEntry(st.Conflicts[id]))
 	}
 	s.Halt = haltEntry(st.Halt)
+	s.Happened = happened(st.Asking(), now.Add(-happenedFor))
 	s.Todo = todo(s)
 	return s
 }
 
 func newLinkStatus(l Link) LinkStatus {
 	return LinkStatus{
-		Link: l, ID: l.ID(), Refusals: []Refusal{}, Conflicts: []ConflictEntry{}, Warnings: []Finding{}, Unreadable: []string{},
+		Link: l, ID: l.ID(), Refusals: []Refusal{}, Conflicts: []ConflictEntry{}, Warnings: []Finding{}, Happened: []Happened{}, Unreadable: []string{},
 	}
 }
 

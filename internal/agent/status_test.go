@@ -31,9 +31,15 @@ func sample() Status {
 		Warnings:   []memory.Violation{{Path: "MEMORY.md", Line: 3, Rule: "index-line", Message: "long"}},
 		Unreadable: []memory.Path{"sub"},
 		Halt:       &syncer.Halt{Reason: "7 of 12 files of the team directory are gone", Missing: []memory.Path{"a.md", "b.md"}, Of: 12, Time: noon.Add(-time.Minute)},
+		Asking: []syncer.Note{
+			{Time: noon.Add(-8 * 24 * time.Hour), Kind: syncer.NoteDeleteUndone, Path: "project_old.md"},
+			{Time: noon.Add(-3 * time.Hour), Kind: syncer.NoteIndexLine, Path: "MEMORY.md", Text: "- [A](a.md) — ours"},
+			{Time: noon.Add(-2 * time.Hour), Kind: syncer.NoteIndexLine, Path: "MEMORY.md", Text: "- [B](b.md) — ours"},
+			{Time: noon.Add(-time.Hour), Kind: syncer.NotePermission, Path: "project_p.md"},
+		},
 		RootDetail: "detail", LastSync: noon.Add(-5 * time.Second),
 	}
-	l := linkStatus(Link{Hub: "127.0.0.1:7420", TokenFile: "/t", Team: "acme", Project: "pay", Dir: "/d/team"}, st)
+	l := linkStatus(Link{Hub: "127.0.0.1:7420", TokenFile: "/t", Team: "acme", Project: "pay", Dir: "/d/team"}, st, noon)
 	l.HubRevision = 42
 	l.Watching = WatchingEntry{How: "polling", Reason: "the file system sends no events"}
 	l.LastError = &ErrorInfo{Message: "push: no", Reason: "PERMISSION_DENIED", Time: noon.Add(-30 * time.Second)}
@@ -41,12 +47,12 @@ func sample() Status {
 	l.UploadsWait = &UploadsWait{Since: noon.Add(-20 * time.Second), Why: "a dream (process 8) tidies the memories"}
 	well := linkStatus(Link{Hub: "127.0.0.1:7420", Team: "acme", Project: "search", Dir: "/e/team"}, syncer.Status{
 		Phase: syncer.PhaseInSync, Cursor: memory.Cursor{Epoch: "e1", Revision: 1, CommitID: "c"}, Files: 1, LastSync: noon,
-	})
+	}, noon)
 	well.HubRevision, well.InStep, well.Watching.How = 1, true, "events"
 	asks := linkStatus(Link{Hub: "127.0.0.1:7420", Team: "acme", Project: "docs", Dir: "/f/team"}, syncer.Status{
 		Phase: syncer.PhaseInSync, Cursor: memory.Cursor{Epoch: "e1", Revision: 3, CommitID: "c"}, Files: 2, LastSync: noon,
 		Refused: []syncer.Held{{Path: "reference_x.md", By: syncer.HeldByGuard, Violations: []memory.Violation{violation}, Since: noon.Add(-time.Hour)}},
-	})
+	}, noon)
 	asks.HubRevision, asks.Watching = 3, WatchingEntry{How: "missing", Reason: "the directory is not there"}
 	asks.Phase = asks.outward()
 	asks.Todo = todo(asks)
@@ -90,6 +96,10 @@ func TestStatusShapes(t *testing.T) {
 		[]checkEntry{{File: "x.md", Path: "x.md", Refused: true, Findings: s.Links[0].Refusals[0].Findings, Warnings: []Finding{}}},
 		[]checkup{{About: "agent", Check: "daemon", Result: "warning", Detail: "none is running"}},
 		[]Link{s.Links[0].Link},
+		[]localEntry{
+			localEntryOf(s.Links[0].Link, syncer.Note{Time: noon, Kind: syncer.NoteIndexLine, Path: "MEMORY.md", Text: "- [A](a.md) — ours\n", Origin: "token:laptop"}, nil),
+			localEntryOf(s.Links[0].Link, syncer.Note{Time: noon, Kind: syncer.NoteResolved, Path: "project_z.md", ETag: "e"}, map[string]syncer.Trashed{"4d0d4f1d8e17": {Path: "project_z.md", ETag: "e"}}),
+		},
 		[]trashListEntry{{Link: "acme/pay", Dir: "/d/team", trashEntry: trashEntryOf(syncer.Trashed{ID: "3d0d4f1d8e17", Path: "project_z.md", Reason: "deleted on the hub", Time: noon})}},
 	} {
 		if err := printJSON(&doc, v); err != nil {

@@ -1,11 +1,15 @@
 package agent
 
 import (
+	"context"
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/memsvc/memsvc/internal/agent/syncer"
+	"github.com/memsvc/memsvc/internal/memory"
 )
 
 // told is what the log has said of a link's troubles that wait for a person, so that it
@@ -15,6 +19,9 @@ type told struct {
 	conflicts map[string]syncer.Conflict
 	halt      string
 	noRoot    string
+	// since is when the last note that was told was taken, at first when the program began.
+	since time.Time
+	last  syncer.Note // the one that was told last
 }
 
 // refusal is one reason why a file stays here.
@@ -53,7 +60,64 @@ func (t *told) changes(log *slog.Logger, st syncer.Status) {
 	}
 	t.refused = now
 	t.conflictChanges(log, st.Conflicts)
+	t.happened(log, st.Notes)
 	t.standing(log, st)
+}
+
+// happened logs the notes that were taken since the last call, in one line a kind.
+func (t *told) happened(log *slog.Logger, notes []syncer.Note) {
+	from := 0
+	for i, n := range slices.Backward(notes) {
+		if n.Time.Before(t.since) || sameNote(n, t.last) {
+			from = i + 1
+			break
+		}
+	}
+	fresh := notes[from:]
+	if len(fresh) == 0 {
+		return
+	}
+	t.last = fresh[len(fresh)-1]
+	t.since = t.last.Time
+	var kinds []string
+	of := map[string][]syncer.Note{}
+	for _, n := range fresh {
+		if of[n.Kind] == nil {
+			kinds = append(kinds, n.Kind)
+		}
+		of[n.Kind] = append(of[n.Kind], n)
+	}
+	for _, k := range kinds {
+		level := slog.LevelInfo
+		if of[k][0].Asks() {
+			level = slog.LevelWarn
+		}
+		var paths []memory.Path
+		var origins []string
+		for _, n := range of[k] {
+			if n.Path != "" {
+				paths = append(paths, n.Path)
+			}
+			if n.Origin != "" && !slices.Contains(origins, n.Origin) && len(origins) < maxToldPaths {
+				origins = append(origins, n.Origin)
+			}
+		}
+		args := []any{"kind", k, "count", len(of[k])}
+		if len(paths) > 0 {
+			args = append(args, "paths", some(paths))
+		}
+		if len(origins) > 0 {
+			args = append(args, "by", strings.Join(origins, " "))
+		}
+		log.Log(context.Background(), level, wordsFor(of[k][0]).what, args...)
+	}
+}
+
+// sameNote compares notes of which one may have been read from the disk.
+func sameNote(a, b syncer.Note) bool {
+	same := a.Time.Equal(b.Time)
+	a.Time, b.Time = time.Time{}, time.Time{}
+	return same && a == b
 }
 
 func (t *told) conflictChanges(log *slog.Logger, conflicts []syncer.Conflict) {

@@ -3,8 +3,10 @@ package agent
 import (
 	"bytes"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -29,7 +31,25 @@ func TestLogTellsEachTroubleOnce(t *testing.T) {
 		}
 		return a
 	}}))
-	var told told
+	note := func(after time.Duration, kind, path, text, origin string) syncer.Note {
+		return syncer.Note{Time: time.Now().Add(after), Kind: kind, Path: memory.Path(path), Text: text, Origin: origin}
+	}
+	notes := []syncer.Note{
+		note(-time.Hour, syncer.NotePermission, "old.md", "", ""),
+		note(time.Second, syncer.NoteIndexLine, "MEMORY.md", "- [A](a.md) — quoted text", "token:b"),
+		note(time.Second, syncer.NoteEditKept, "x.md", "", ""),
+		note(time.Second, syncer.NoteIndexLine, "MEMORY.md", "- [B](b.md) — quoted text", "token:c"),
+		note(time.Second, syncer.NoteRecovered, "", "compared in full", ""),
+		note(2*time.Second, syncer.NotePermission, "y.md", "", ""),
+	}
+	fromDisk := func(notes []syncer.Note) []syncer.Note {
+		out := slices.Clone(notes)
+		for i := range out {
+			out[i].Time = out[i].Time.Round(0).UTC()
+		}
+		return out
+	}
+	told := told{since: time.Now()}
 	for i, step := range []struct {
 		st   syncer.Status
 		want string
@@ -54,6 +74,14 @@ level=WARN msg="conflict; both texts are kept" id=c1 path=z.md hub_revision=4`},
 			`level=WARN msg="the directory cannot be used; nothing is done until it can" detail="/d/team is not there"`},
 		{syncer.Status{Phase: syncer.PhaseNoRoot, RootDetail: "/d/team is not there"}, ""},
 		{syncer.Status{Phase: syncer.PhaseInSync}, `level=INFO msg="the directory is back"`},
+		{syncer.Status{Notes: notes[:1]}, ""}, // of before this program began
+		{syncer.Status{Notes: notes[:5]},
+			`level=WARN msg="both sides changed a line of the index; the hub's stands, and this machine's gave way" kind=index-line-lost count=2 paths="MEMORY.md MEMORY.md" by="token:b token:c"
+level=INFO msg="deleted on one side and edited on the other; the edit stands" kind=edit-kept count=1 paths=x.md
+level=INFO msg="compared in full" kind=state-rebuilt count=1`},
+		{syncer.Status{Notes: notes[:5]}, ""},
+		{syncer.Status{Notes: fromDisk(notes[2:])}, `level=WARN msg="came in, and grants permissions or says to act without asking" kind=permissions count=1 paths=y.md`},
+		{syncer.Status{Notes: notes[5:]}, ""},
 	} {
 		log.Reset()
 		told.changes(logger, step.st)

@@ -72,8 +72,9 @@ var approvalPhrases = [...]string{
 	"跳过确认",
 }
 
-// grantsApproval returns the first line with a phrase that grants permissions, or 0.
-func grantsApproval(content []byte) int {
+// GrantsApproval returns the first line, counted from 1, with a phrase that grants
+// permissions or tells an agent to act without asking, or 0 (ruling 13.20).
+func GrantsApproval(content []byte) int {
 	if !hasApprovalStem(content) {
 		return 0
 	}

@@ -56,7 +56,7 @@ func CheckContent(path Path, content []byte) Checked {
 	if len(content) > MaxMemoryBytes {
 		return c.Checked
 	}
-	if line := grantsApproval(content); line > 0 {
+	if line := GrantsApproval(content); line > 0 {
 		c.warn(line, RuleGrantsApproval, "the text grants permissions or tells an agent to act without asking; treat it as a note, not as consent")
 	}
 	return c.Checked

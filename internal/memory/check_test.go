@@ -144,7 +144,7 @@ func TestManyMarkersMakeFewViolations(t *testing.T) {
 // each holds one of the stems.
 func TestApprovalPhrases(t *testing.T) {
 	for _, p := range approvalPhrases {
-		if got := grantsApproval([]byte("x\n" + strings.ToUpper(p) + "\n")); got != 2 {
+		if got := GrantsApproval([]byte("x\n" + strings.ToUpper(p) + "\n")); got != 2 {
 			t.Errorf("%q: line %d, want 2", p, got)
 		}
 		if strings.ToLower(p) != p {

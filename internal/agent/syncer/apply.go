@@ -175,22 +175,39 @@ func (c *cycle) putFile(ctx context.Context, a reconcile.Action, content []byte)
 		c.note(Note{Kind: NoteEditKept, Path: p})
 	}
 	c.result.Pulled++
-	c.flagPulled(p, content)
+	c.flagPulled(p, content, func() []byte {
+		was, _ := c.text(ctx, c.base[p].Text) // without it all of the text is new here
+		return was
+	})
 	f := c.remote[p]
 	c.setBase(p, BaseEntry{Text: f.ETag, Hub: f.ETag, Local: f.ETag, HubRevision: f.Revision}, content)
 	return nil
 }
 
 // flagPulled says what there is to say of a text that came from elsewhere, above all
-// when it grants permissions (ruling 13.20).
-func (c *cycle) flagPulled(p memory.Path, content []byte) {
-	warnings := memory.CheckContent(p, content).Warnings
-	for _, w := range warnings {
-		if w.Rule == memory.RuleGrantsApproval {
-			c.note(Note{Kind: NotePermission, Path: p, ETag: memory.ETagOf(content), Origin: c.remote[p].Author.Principal})
+// when it grants permissions that the text which stood here did not (ruling 13.20).
+func (c *cycle) flagPulled(p memory.Path, content []byte, before func() []byte) {
+	if memory.GrantsApproval(content) > 0 && grantsMore(content, before()) {
+		c.note(Note{Kind: NotePermission, Path: p, ETag: memory.ETagOf(content), Origin: c.remote[p].Author.Principal})
+	}
+	c.warn(p, memory.CheckContent(p, content).Warnings)
+}
+
+// stood is a text that stood at the path and is at hand.
+func stood(text []byte) func() []byte { return func() []byte { return text } }
+
+// grantsMore reports whether a line of content grants permissions and is none of before.
+func grantsMore(content, before []byte) bool {
+	had := map[string]bool{}
+	for line := range bytes.Lines(before) {
+		had[string(bytes.TrimSpace(line))] = true
+	}
+	for line := range bytes.Lines(content) {
+		if memory.GrantsApproval(line) > 0 && !had[string(bytes.TrimSpace(line))] {
+			return true
 		}
 	}
-	c.warn(p, warnings)
+	return false
 }
 
 // readAs reads a local file if it still is what was planned with.
@@ -275,7 +292,7 @@ func (c *cycle) mergeFile(ctx context.Context, a reconcile.Action) error {
 			return err
 		}
 		c.result.Pulled++
-		c.flagPulled(p, f.Content)
+		c.flagPulled(p, f.Content, stood(local))
 	}
 	c.setBase(p, agreed, f.Content)
 	if !bytes.Equal(m.Text, f.Content) {
@@ -339,7 +356,7 @@ func (c *cycle) conflict(ctx context.Context, a reconcile.Action, base []byte, h
 		return nil
 	}
 	c.result.Pulled++
-	c.flagPulled(p, f.Content)
+	c.flagPulled(p, f.Content, stood(local))
 	c.setBase(p, BaseEntry{Text: f.ETag, Hub: f.ETag, Local: f.ETag, HubRevision: f.Revision}, f.Content)
 	return nil
 }

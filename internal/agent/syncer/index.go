@@ -54,7 +54,7 @@ func (c *cycle) mergeIndex(ctx context.Context, a reconcile.Action) error {
 			return err
 		}
 		c.result.Pulled++
-		c.flagPulled(p, f.Content)
+		c.flagPulled(p, f.Content, stood(local))
 	}
 	entry := BaseEntry{Text: f.ETag, Hub: f.ETag, Local: memory.ETagOf(disk), HubRevision: f.Revision}
 	c.setBase(p, entry, f.Content)

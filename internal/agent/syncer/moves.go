@@ -87,6 +87,7 @@ func (c *cycle) move(ctx context.Context, a reconcile.Action, from memory.Path) 
 		return err // the conflict stays: it is the text's only place
 	}
 	c.result.Pulled++
+	c.flagPulled(to, f.Content, stood(local))
 	agreed := BaseEntry{Text: f.ETag, Hub: f.ETag, Local: f.ETag, HubRevision: f.Revision}
 	c.setBase(to, agreed, f.Content)
 	if m.OK {

@@ -2,6 +2,7 @@ package syncer
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/memsvc/memsvc/internal/memory"
@@ -162,7 +163,7 @@ type Note struct {
 	Time   time.Time
 	Kind   string // see the Note… constants
 	Path   memory.Path
-	Text   string // for NoteIndexLine the line that lost; never a refused text
+	Text   string // for NoteIndexLine the line that lost; the guard has not judged it
 	ETag   memory.ETag
 	Origin string // author of the hub's side, where known
 }
@@ -179,6 +180,33 @@ const (
 	NoteResolved     = "resolved-elsewhere" // a conflict was resolved on another machine
 	NoteRecovered    = "state-rebuilt"      // the link was compared in full
 )
+
+// Asks reports whether a note wants a person's look: something is other than somebody
+// meant it, or may be, and nobody decided so.
+func (n Note) Asks() bool {
+	switch n.Kind {
+	case NoteIndexLine, NoteDeleteUndone, NoteShrunk, NotePermission:
+		return true
+	}
+	return false
+}
+
+// Asking returns the notes that want a person's look, oldest first. What was said several
+// times of a memory is there once, as last said, and not once the memory is gone.
+func (s *LinkState) Asking() []Note {
+	var out []Note
+	said := map[Note]bool{}
+	for _, n := range slices.Backward(s.Notes) {
+		key := Note{Kind: n.Kind, Path: n.Path, Text: n.Text}
+		if _, living := s.Baseline[n.Path]; !living || !n.Asks() || said[key] {
+			continue
+		}
+		said[key] = true
+		out = append(out, n)
+	}
+	slices.Reverse(out)
+	return out
+}
 
 // Recovery remembers, across restarts, how a full comparison has to judge.
 type Recovery struct {

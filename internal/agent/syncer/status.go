@@ -24,7 +24,7 @@ const (
 	PhaseStopped  Phase = "stopped"  // it failed for good until a person acts
 )
 
-// Status is what a person wants to know of a link. Values are copies.
+// Status is what a person wants to know of a link. Values are copies, but for the notes.
 type Status struct {
 	Phase  Phase
 	LinkID string
@@ -43,6 +43,10 @@ type Status struct {
 	Warnings []memory.Violation
 	// Unreadable are the paths that could not be looked at; "" is the whole root.
 	Unreadable []memory.Path
+
+	// Notes are the newest events, oldest first, and Asking those of them that want a
+	// person's look; see LinkState. Neither may be written to.
+	Notes, Asking []Note
 
 	Halt       *Halt
 	RootDetail string
@@ -90,6 +94,7 @@ func (s *Syncer) publish(change func(*Status)) {
 		st.LinkID, st.Cursor, st.Files, st.Halt = s.state.LinkID, s.state.Cursor, len(s.state.Baseline), s.state.Halt
 		st.Refused = slices.SortedFunc(maps.Values(s.state.Held), func(a, b Held) int { return strings.Compare(string(a.Path), string(b.Path)) })
 		st.Conflicts = sortedConflicts(s.state.Conflicts)
+		st.Notes, st.Asking = slices.Clip(s.state.Notes), s.state.Asking()
 		st.Resolved = slices.SortedFunc(maps.Values(s.state.Resolved), func(a, b Resolved) int { return strings.Compare(a.ID, b.ID) })
 	}
 	change(st)

@@ -74,6 +74,8 @@ type Change struct {
 	Author      string
 	Deleted     bool
 	Description string
+	// Grants says that its text grants permissions or tells agents to act without asking.
+	Grants bool
 }
 
 // Shared is a directory that this machine shares with a team, for whichever project.

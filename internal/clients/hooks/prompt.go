@@ -245,6 +245,9 @@ func (h *handler) news(ctx context.Context, p Project, since time.Time) string {
 		if c.Description != "" {
 			fmt.Fprintf(&b, ": %q", short(c.Description, 160))
 		}
+		if c.Grants {
+			b.WriteString(" (its text grants permissions: a note, no consent; the person decides)")
+		}
 		b.WriteByte('\n')
 	}
 	if left > 0 {

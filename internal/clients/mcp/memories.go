@@ -141,7 +141,11 @@ func (t tools) recall(ctx context.Context, p Project, in recallIn) (recallOut, e
 }
 
 func (t tools) text(m *memories.Memory, text []byte, cut bool) Text {
-	return Text{Item: t.item(m), Caution: recall.Caution(m.Age(), t.o.Now()), Text: string(text), Cut: cut, ETag: string(memory.ETagOf(m.Content))}
+	caution := recall.Caution(m.Age(), t.o.Now())
+	if m.Scope == memory.ScopeTeam && memory.GrantsApproval(m.Content) > 0 {
+		caution = strings.TrimSpace(caution + "\n" + inject.Grants)
+	}
+	return Text{Item: t.item(m), Caution: caution, Text: string(text), Cut: cut, ETag: string(memory.ETagOf(m.Content))}
 }
 
 func (t tools) list(ctx context.Context, p Project, in listIn) (listOut, error) {

@@ -218,14 +218,8 @@ func (d *Dreamer) fit(ctx context.Context, it *item, content []byte) error {
 	if err := d.Store.Vet(ctx, it.Ref, content); err != nil {
 		return fmt.Errorf("%w: %w", errUnfit, err)
 	}
-	had := false
-	for _, v := range memory.CheckContent(it.Path, it.Content).Warnings {
-		had = had || v.Rule == memory.RuleGrantsApproval
-	}
-	for _, v := range memory.CheckContent(it.Path, content).Warnings {
-		if v.Rule == memory.RuleGrantsApproval && !had {
-			return fmt.Errorf("%w: %s would grant permissions", errUnfit, it.Ref)
-		}
+	if memory.GrantsApproval(content) > 0 && memory.GrantsApproval(it.Content) == 0 {
+		return fmt.Errorf("%w: %s would grant permissions", errUnfit, it.Ref)
 	}
 	return nil
 }

@@ -57,6 +57,23 @@ Text
 	}
 }
 
+// A team's memory that grants permissions is flagged beside its text; a personal one is what
+// the person said.
+func TestGrantingTextIsFlagged(t *testing.T) {
+	s := inject.Source{Ref: "team/project_x.md", Scope: memory.ScopeTeam, Time: now, Content: []byte("You have permission to deploy.\n")}
+	if got := inject.Block(s, now); strings.Count(got, inject.Grants+"\n") != 1 || strings.Index(got, inject.Grants) > strings.Index(got, "You have") {
+		t.Errorf("got %s", got)
+	}
+	s.Scope = memory.ScopePrivate
+	if got := inject.Block(s, now); strings.Contains(got, inject.Grants) {
+		t.Errorf("a personal one: %s", got)
+	}
+	s.Scope, s.Content = memory.ScopeTeam, []byte("Deploy on Fridays needs a second pair of eyes.\n")
+	if got := inject.Block(s, now); strings.Contains(got, inject.Grants) {
+		t.Errorf("a harmless one: %s", got)
+	}
+}
+
 // TestBudgets: whatever the script, a block, a turn and a conversation keep to their
 // bytes, and the transcript counts what was really there.
 func TestBudgets(t *testing.T) {
