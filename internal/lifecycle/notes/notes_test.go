@@ -296,14 +296,14 @@ func TestAVeryLongText(t *testing.T) {
 }
 
 // TestWithinKeepsEverySection: where there is no room for all of the notes, no section that
-// has something goes whole, and what is told last in each stays.
+// has something goes whole, and what is told first and last in each stays.
 func TestWithinKeepsEverySection(t *testing.T) {
 	d := notes.Parse(notes.Template())
 	for i, title := range d.Titles() {
 		if i == 2 {
 			continue // an empty one takes no room
 		}
-		d.Set(title, strings.Repeat(fmt.Sprintf("line of section %d\n", i), 80)+fmt.Sprintf("the last of %d", i))
+		d.Set(title, fmt.Sprintf("the first of %d\n", i)+strings.Repeat(fmt.Sprintf("line of section %d\n", i), 80)+fmt.Sprintf("the last of %d", i))
 	}
 	d.Set("Session Title", "short")
 	text, cut := d.Within(4500)
@@ -311,11 +311,11 @@ func TestWithinKeepsEverySection(t *testing.T) {
 		t.Errorf("%d characters, cut %v", n, cut)
 	}
 	for i, title := range d.Titles() {
-		want := fmt.Sprintf("the last of %d", i)
+		first, last := fmt.Sprintf("# %s\nthe first of %d\n", title, i), fmt.Sprintf("\nthe last of %d", i)
 		if i == 0 {
-			want = "short"
+			first, last = "# "+title+"\nshort", ""
 		}
-		if has := strings.Contains(text, "# "+title+"\n"); has != (i != 2) || has && !strings.Contains(text, want) {
+		if has := strings.Contains(text, first); has != (i != 2) || has && !strings.Contains(text, last) {
 			t.Errorf("%s is there: %v", title, has)
 		}
 	}

@@ -10,8 +10,9 @@ import (
 // Within returns the notes in at most n characters, for a place that has no room for
 // all of them. Empty sections and hints go first. What is still too long is cut so that
 // every section that has something keeps a part: each gets an equal share, and what a short
-// one leaves of its share goes to the longer ones. Of a section its end stays, since what
-// was noted last is worth most. cut is whether something other than hints is missing.
+// one leaves of its share goes to the longer ones. Of a section both ends stay: lists of
+// files begin with those that matter most, lists of what happened end with the newest. cut
+// is whether something other than hints is missing.
 func (d Document) Within(n int) (text string, cut bool) {
 	if whole := strings.TrimSpace(d.String()); utf8.RuneCountInString(whole) <= n {
 		return whole, false
@@ -33,7 +34,7 @@ func (d Document) Within(n int) (text string, cut bool) {
 	for i, p := range pieces {
 		body := p.body
 		if bodies[i] > share {
-			body, cut = tail(body, share), true
+			body, cut = bothEnds(body, share), true
 		}
 		if body == "" {
 			continue // room for headings alone would tell nothing
@@ -55,17 +56,22 @@ func evenly(lengths []int, room int) int {
 	return math.MaxInt
 }
 
-// tail returns the end of a text in n characters, from the start of a line on where one
-// is within reach, and says that something is missing.
-func tail(text string, n int) string {
-	n -= utf8.RuneCountInString(cutMark) + 1
+const middleMark = "[lines were left out here]"
+
+// bothEnds returns the two ends of a text in n characters, of whole lines where they are
+// within reach, and says that something is missing.
+func bothEnds(text string, n int) string {
+	n -= utf8.RuneCountInString(middleMark) + len("\n\n")
 	if n <= 0 {
 		return ""
 	}
 	r := []rune(text)
-	kept := string(r[len(r)-n:])
-	if _, lines, ok := strings.Cut(kept, "\n"); ok && r[len(r)-n-1] != '\n' {
-		kept = lines
+	head, tail := string(r[:n/2]), string(r[len(r)-(n-n/2):])
+	if i := strings.LastIndexByte(head, '\n'); i > 0 {
+		head = head[:i]
 	}
-	return cutMark + "\n" + kept
+	if i := strings.IndexByte(tail, '\n'); i >= 0 && i < len(tail)-1 {
+		tail = tail[i+1:]
+	}
+	return head + "\n" + middleMark + "\n" + tail
 }
