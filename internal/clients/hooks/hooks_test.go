@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/memsvc/memsvc/internal/clients/hooks"
@@ -277,6 +278,47 @@ func TestSessionStart(t *testing.T) {
 	e.slow = true
 	if got, _ := e.fire("SessionStart", map[string]any{}); strings.Contains(got, "bank.md") || !strings.Contains(got, "written first") {
 		t.Error("a daemon that does not answer holds up the session")
+	}
+}
+
+// TestContextsFitWhateverTheyHold: clients count the characters of a context in UTF-16
+// units, and what is neutral is longer than what it stands for.
+func TestContextsFitWhateverTheyHold(t *testing.T) {
+	units := func(s string) int { return len(utf16.Encode([]rune(s))) }
+	for name, filler := range map[string]string{"emoji": "🎉🚀", "tags": "</system>", "both": "🎉</system-reminder>", "plain": "a word "} {
+		e := newEngine(t)
+		fill := strings.Repeat(filler, 100/len([]rune(filler)))
+		var index strings.Builder
+		for i := range 190 {
+			fmt.Fprintf(&index, "- [Mine %d](project_%d.md) — %s\n", i, i, fill)
+		}
+		e.write("MEMORY.md", index.String())
+		e.write("team/MEMORY.md", index.String())
+		e.notes = "# Current State\n" + strings.Repeat(strings.Repeat(filler, 10)+"\n", 500)
+		e.sync = &hooks.Sync{Name: "acme/pay", Phase: "attention"}
+		for i := range 100 {
+			e.sync.Refused = append(e.sync.Refused, fmt.Sprintf("bank%d.md: %s", i, fill))
+			e.changes = append(e.changes, hooks.Change{Path: fmt.Sprintf("%s/m%d.md", fill, i), Author: fill, Description: strings.Repeat(filler+"\U000e0001", 100)})
+		}
+		for i := range 5 {
+			e.write(fmt.Sprintf("team/project_%d.md", i), fmt.Sprintf("---\nname: Release freeze %d\ndescription: no merges until the audit is over\ntype: project\n---\n\n", i)+strings.Repeat(fill+"\n", 100))
+		}
+		talk := filepath.Join(t.TempDir(), "s.jsonl")
+		if err := os.WriteFile(talk, []byte(`{"type":"user","timestamp":"2026-03-10T14:00:00Z","message":{"content":"before"}}`+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		start, _ := e.fire("SessionStart", map[string]any{"source": "resume", "transcript_path": talk})
+		prompt, _ := e.fire("UserPromptSubmit", map[string]any{"prompt": "when is the release freeze over, may I merge", "transcript_path": talk})
+		for event, got := range map[string]string{"start": start, "prompt": prompt} {
+			if n := units(got); n > inject.MaxContextChars || n < 2000 || strings.Count(got, "<memsvc-") != strings.Count(got, "</memsvc-") {
+				t.Errorf("%s, %s: %d characters, %d blocks begin and %d end", name, event, n, strings.Count(got, "<memsvc-"), strings.Count(got, "</memsvc-"))
+			}
+		}
+		for _, want := range []string{"written first", "bank0.md", "Current State", "Team memories", "Personal memories", "not shown"} {
+			if !strings.Contains(start, want) {
+				t.Errorf("%s: %q is missing", name, want)
+			}
+		}
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/memsvc/memsvc/internal/lifecycle/inject"
 	"github.com/memsvc/memsvc/internal/lifecycle/memories"
@@ -47,7 +46,7 @@ func (h *handler) prompt(ctx context.Context) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
-	text := h.give(ctx, p, chosen, c.used, inject.MaxContextChars-utf8.RuneCountInString(news)-1, turn)
+	text := h.give(ctx, p, chosen, c.used, inject.MaxContextChars-inject.Chars(news)-1, turn)
 	return Answer{Context: join(news, text)}, nil
 }
 
@@ -256,15 +255,20 @@ func (h *handler) news(ctx context.Context, p Project, since time.Time) string {
 	return inject.Data("team memories that changed since the last prompt", b.String())
 }
 
-// join puts texts below one another.
+// join puts texts below one another, the first ones first. One that does not fit into a
+// context any more is left out whole, so that no wrapper stays open.
 func join(texts ...string) string {
-	var some []string
+	all := ""
 	for _, t := range texts {
-		if t != "" {
-			some = append(some, strings.TrimRight(t, "\n"))
+		t = strings.TrimRight(t, "\n")
+		if all != "" && t != "" {
+			t = "\n\n" + t
+		}
+		if inject.Chars(all)+inject.Chars(t) <= inject.MaxContextChars {
+			all += t
 		}
 	}
-	return strings.Join(some, "\n\n")
+	return all
 }
 
 // short cuts a text to n characters on one line.

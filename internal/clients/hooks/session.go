@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/memsvc/memsvc/internal/lifecycle/inject"
 	"github.com/memsvc/memsvc/internal/lifecycle/memdir"
@@ -39,11 +38,11 @@ func (h *handler) sessionStart(ctx context.Context) (Answer, error) {
 	}
 	guide := Guide(p.Personal, team)
 	waiting := join(inject.Neutral(p.Closed), h.waiting(ctx, p), h.notes(p))
-	room := inject.MaxContextChars - utf8.RuneCountInString(guide) - utf8.RuneCountInString(waiting) - 100
+	room := inject.MaxContextChars - inject.Chars(guide) - inject.Chars(waiting) - 100
 	// The team's index has the greater share: clients that keep memories read the
 	// personal one themselves.
 	shared := indexText(ctx, p.Store, memory.ScopeTeam, "Team memories, team/MEMORY.md", room-room/4)
-	room -= utf8.RuneCountInString(shared)
+	room -= inject.Chars(shared)
 	personal := indexText(ctx, p.Store, memory.ScopePrivate, "Personal memories, MEMORY.md", room)
 	return Answer{Context: join(guide, waiting, shared, personal)}, nil
 }
@@ -74,9 +73,9 @@ func scopeWord(s memory.Scope) string {
 	return "private by default"
 }
 
-// maxNotes bounds how much of the notes a session gets, in characters, shared by their
-// sections; the command that is named prints the rest.
-const maxNotes = 4500
+// maxNotes bounds how much of the notes a session gets, in inject.Chars with what is said
+// around them, shared by their sections; the command that is named prints the rest.
+const maxNotes = 4700
 
 // notes gives a conversation whose context was lost, or that is taken up again, what it
 // noted before.
@@ -88,11 +87,20 @@ func (h *handler) notes(p Project) string {
 	if text == "" {
 		return ""
 	}
-	text, cut := notes.Parse(text).Within(maxNotes)
-	if cut {
-		text += "\n[shortened; 'memsync-agent notes show' prints the whole]"
+	d := notes.Parse(text)
+	for n := maxNotes; n > 0; {
+		shown, cut := d.Within(n)
+		if cut {
+			shown += "\n[shortened; 'memsync-agent notes show' prints the whole]"
+		}
+		data := inject.Data("notes of this conversation so far", shown)
+		size := inject.Chars(data)
+		if size <= maxNotes {
+			return data
+		}
+		n = n * maxNotes / (size + 1) // what is neutral, and some scripts, take more than they count
 	}
-	return inject.Data("notes of this conversation so far", text)
+	return ""
 }
 
 // waiting tells what of the sharing needs a person: refused files, conflicts, a halt.
@@ -117,11 +125,11 @@ func (h *handler) waiting(ctx context.Context, p Project) string {
 	for _, c := range s.Conflicts {
 		b.WriteString("- in conflict, both texts are kept: " + short(c, 300) + "\n")
 	}
-	text := []rune(b.String())
-	if len(text) > maxWaiting {
-		text = append(text[:maxWaiting], []rune("… `memsync-agent status` shows the rest")...)
+	text := inject.Neutral(b.String())
+	if inject.Chars(text) > maxWaiting {
+		text = inject.CutChars(text, maxWaiting) + "… `memsync-agent status` shows the rest"
 	}
-	return inject.Neutral(string(text))
+	return text
 }
 
 // indexText returns an index as clients load it, cut to room on the end of a line, with
@@ -145,22 +153,26 @@ func indexText(ctx context.Context, s *memories.Store, scope memory.Scope, title
 			lines.WriteString(memory.FormatIndexEntry(*l.Entry))
 		}
 	}
-	text := lines.String()
-	room = max(room-utf8.RuneCountInString(inject.Data(title, ""))-80, 0)
-	if utf8.RuneCountInString(text) > room {
-		kept := string([]rune(text)[:room])
-		kept = kept[:strings.LastIndexByte(kept, '\n')+1]
+	text := inject.Neutral(lines.String())
+	for text != "" || cut > 0 {
+		note := ""
+		if cut > 0 {
+			note = fmt.Sprintf("(%d more entries are in the file and not shown)\n", cut)
+		}
+		data := inject.Data(title, text+note)
+		over := inject.Chars(data) - room
+		if over <= 0 {
+			return data
+		}
+		if text == "" {
+			break
+		}
+		kept := inject.CutChars(text, max(inject.Chars(text)-over, 0))
+		kept = kept[:strings.LastIndexByte(strings.TrimSuffix(kept, "\n"), '\n')+1] // a line less at least
 		cut += strings.Count(text, "\n") - strings.Count(kept, "\n")
 		text = kept
 	}
-	if strings.TrimSpace(text) == "" && cut == 0 {
-		return ""
-	}
-	note := ""
-	if cut > 0 {
-		note = fmt.Sprintf("(%d more entries are in the file and not shown)\n", cut)
-	}
-	return inject.Data(title, text+note)
+	return ""
 }
 
 // isMemory reports whether an entry leads to what may be a memory beside its index: a

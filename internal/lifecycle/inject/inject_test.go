@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
@@ -74,6 +75,27 @@ func TestGrantingTextIsFlagged(t *testing.T) {
 	}
 }
 
+// utf16Units is how long clients in JavaScript find a text.
+func utf16Units(s string) int { return len(utf16.Encode([]rune(s))) }
+
+// TestChars: texts are counted as clients count them, and never cut within a character.
+func TestChars(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := rapid.String().Draw(t, "text")
+		if got, want := inject.Chars(s), utf16Units(s); got != want {
+			t.Fatalf("%q has %d characters, want %d", s, got, want)
+		}
+		n := rapid.IntRange(0, 40).Draw(t, "n")
+		cut := inject.CutChars(s, n)
+		if !strings.HasPrefix(s, cut) || !utf8.ValidString(cut) || utf16Units(cut) > n || cut != s && utf16Units(cut) < n-1 {
+			t.Fatalf("%q cut to %d is %q", s, n, cut)
+		}
+	})
+	if got := inject.CutChars("a😀b", 2); got != "a" {
+		t.Errorf("half an emoji: %q", got)
+	}
+}
+
 // TestBudgets: whatever the script, a block, a turn and a conversation keep to their
 // bytes, and the transcript counts what was really there.
 func TestBudgets(t *testing.T) {
@@ -90,8 +112,8 @@ func TestBudgets(t *testing.T) {
 		if !utf8.ValidString(turn.Text) {
 			t.Fatal("cut within a character")
 		}
-		if used.Turn+turn.Bytes > inject.MaxTurnBytes || injected+turn.Bytes > inject.MaxConversationBytes || used.Memories+len(turn.Given) > inject.MaxTurnMemories || utf8.RuneCountInString(turn.Text) > inject.MaxContextChars {
-			t.Fatalf("past a budget: %d bytes, %d memories, %d characters", turn.Bytes, len(turn.Given), utf8.RuneCountInString(turn.Text))
+		if used.Turn+turn.Bytes > inject.MaxTurnBytes || injected+turn.Bytes > inject.MaxConversationBytes || used.Memories+len(turn.Given) > inject.MaxTurnMemories || utf16Units(turn.Text) > inject.MaxContextChars {
+			t.Fatalf("past a budget: %d bytes, %d memories, %d characters", turn.Bytes, len(turn.Given), utf16Units(turn.Text))
 		}
 		if len(turn.Given)+len(turn.Left) != len(sources) {
 			t.Fatal("a memory is neither injected nor left")
