@@ -131,3 +131,30 @@ func TestAsking(t *testing.T) {
 		t.Errorf("asks (-want +got):\n%s", d)
 	}
 }
+
+// An index line that gives way is noted before it does, and once, also when the file moves
+// under the cycle's hands and it has to begin anew.
+func TestLineThatGivesWayIsNotedOnce(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.machine("a"), w.machine("b")
+	a.save("MEMORY.md", "- [X](project_x.md) — base\n")
+	w.settle(a, b)
+	a.save("MEMORY.md", "- [X](project_x.md) — of a\n")
+	w.settle(a)
+	b.save("MEMORY.md", "- [X](project_x.md) — of b\n")
+	moved := 0
+	b.Meanwhile = func(p memory.Path) {
+		if moved++; moved <= 3 {
+			b.Save(p, fmt.Sprintf("- [X](project_x.md) — of b\n- [Y](project_y.md) — line %d\n", moved))
+		}
+	}
+	w.settle(b)
+	for range 3 {
+		w.settle(b, a)
+	}
+	b.want(files{"MEMORY.md": "- [X](project_x.md) — of a\n- [Y](project_y.md) — line 3\n"})
+	notes, err := b.s.Notes(t.Context())
+	if err != nil || moved < 3 || len(notes) != 1 || notes[0].Text != "- [X](project_x.md) — of b" {
+		t.Errorf("after %d moves: %+v, %v", moved, notes, err)
+	}
+}

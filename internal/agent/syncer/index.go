@@ -3,6 +3,7 @@ package syncer
 import (
 	"bytes"
 	"context"
+	"slices"
 
 	"github.com/memsvc/memsvc/internal/agent/reconcile"
 	"github.com/memsvc/memsvc/internal/memory"
@@ -46,8 +47,13 @@ func (c *cycle) mergeIndex(ctx context.Context, a reconcile.Action) error {
 	}
 	m := reconcile.MergeTexts(p, base, hasBase, shared, f.Content)
 	disk, lost := reconcile.KeepPrivate(p, local, shared, m.Text)
+	// What gives way is noted before it does; the cycle may end in between. One that could not
+	// write, since the file was just being saved, has noted it already.
 	for _, line := range append(m.Lost, lost...) {
-		c.note(Note{Kind: NoteIndexLine, Path: p, Text: line, Origin: f.Author.Principal})
+		n := Note{Kind: NoteIndexLine, Path: p, Text: line, ETag: f.ETag, Origin: f.Author.Principal}
+		if !slices.ContainsFunc(c.s.state.Notes, n.sameEvent) {
+			c.note(n)
+		}
 	}
 	if !bytes.Equal(disk, local) {
 		if ok, err := c.writeMerged(ctx, a, disk, f.Content); !ok || err != nil {

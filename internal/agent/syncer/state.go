@@ -181,6 +181,12 @@ const (
 	NoteRecovered    = "state-rebuilt"      // the link was compared in full
 )
 
+// sameEvent reports whether both tell the same, whenever they were taken.
+func (n Note) sameEvent(o Note) bool {
+	n.Time, o.Time = time.Time{}, time.Time{}
+	return n == o
+}
+
 // Asks reports whether a note wants a person's look: something is other than somebody
 // meant it, or may be, and nobody decided so.
 func (n Note) Asks() bool {

@@ -153,13 +153,16 @@ func indexText(ctx context.Context, s *memories.Store, scope memory.Scope, title
 			lines.WriteString(memory.FormatIndexEntry(*l.Entry))
 		}
 	}
-	text := inject.Neutral(lines.String())
+	text, flag := inject.Neutral(lines.String()), ""
+	if scope == memory.ScopeTeam && memory.GrantsApproval([]byte(text)) > 0 {
+		flag = inject.Grants + "\n"
+	}
 	for text != "" || cut > 0 {
 		note := ""
 		if cut > 0 {
 			note = fmt.Sprintf("(%d more entries are in the file and not shown)\n", cut)
 		}
-		data := inject.Data(title, text+note)
+		data := inject.Data(title, flag+text+note)
 		over := inject.Chars(data) - room
 		if over <= 0 {
 			return data
