@@ -224,7 +224,7 @@ func (d *doctor) claimed(l Link) {
 		}
 	}
 	if old > 0 {
-		d.add(l.Name(), "directory", "warning", fmt.Sprintf("%s older than %d days; old versions of one client delete such files, which a brake holds back from the hub: update the client, or link another folder", count(old, "file"), cleanupDays))
+		d.add(l.Name(), "directory", "warning", fmt.Sprintf("%s older than %d days; old versions of one client delete such files, and a few at a time go to the hub as deletes, which 'memsync-agent restore' takes back: update the client, or link another folder", count(old, "file"), cleanupDays))
 	}
 }
 

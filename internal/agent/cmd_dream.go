@@ -16,6 +16,7 @@ import (
 type dreamCmd struct {
 	What string `arg:"" optional:"" default:"tidy" enum:"tidy,log" help:"tidy, or log: list the dreams that are still recorded, the newest first."`
 	placeFlags
+	dreamFlags
 	DryRun bool `cmdline:"" help:"Show what would be changed, and why; change nothing." xor:"what"`
 	Force  bool `cmdline:"" help:"Now, whenever the last dream was and however little was done since." xor:"when"`
 	Undo   bool `cmdline:"" help:"Take the last dream back." xor:"what,when"`
@@ -117,6 +118,9 @@ func (x *dreamCmd) Run(c *command) error {
 		return usage("no dream here, for it would tidy what two projects wrote into one directory: %v", p.closed)
 	}
 	d := c.state.dreamer(p.Dir, p.team, c.guardOf(p), c.Now)
+	if d.Due, err = x.due(); err != nil {
+		return err
+	}
 	d.Model, d.TextOnly, d.Project = c.modelOrNone(), c.models.textOnly(), p.Root
 	d.Record = c.state.audit(workDream, p.Dir, "", c.Now, c.unrecorded)
 	if d.Transcripts, err = c.transcriptDirs(false); err != nil {
@@ -152,15 +156,15 @@ func (x *dreamCmd) Run(c *command) error {
 	if x.JSON {
 		return printJSON(c.Stdout, dreamEntryOf(r))
 	}
-	return x.print(c.Stdout, r, c.Now())
+	return x.print(c.Stdout, r, d.Due, c.Now())
 }
 
 // print tells a person what was done, or would be.
-func (x *dreamCmd) print(w io.Writer, r dream.Report, now time.Time) error {
+func (x *dreamCmd) print(w io.Writer, r dream.Report, due dream.Due, now time.Time) error {
 	var b strings.Builder
 	e := dreamEntryOf(r)
 	if r.Skipped != "" {
-		fmt.Fprintf(&b, "nothing to do: %s\n", gateText(r, now))
+		fmt.Fprintf(&b, "nothing to do: %s\n", gateText(r, due, now))
 	}
 	for _, ch := range e.Changes {
 		b.WriteString(ch.line(x.DryRun))
@@ -207,7 +211,7 @@ func (c tidiedEntry) line(would bool) string {
 }
 
 // gateText says why it is not time for a dream.
-func gateText(r dream.Report, now time.Time) string {
+func gateText(r dream.Report, due dream.Due, now time.Time) string {
 	force := "--force dreams now"
 	if r.DryRun {
 		force = "--force shows what it would do"
@@ -216,11 +220,11 @@ func gateText(r dream.Report, now time.Time) string {
 	case dream.GateEmpty:
 		return "there are no memories"
 	case dream.GateTime:
-		return fmt.Sprintf("the last dream was %s ago, and %s should lie between; %s", age(now, r.Last), age(now, now.Add(-dream.Pause)), force)
+		return fmt.Sprintf("the last dream was %s ago, and %s should lie between; %s", age(now, r.Last), age(now, now.Add(-due.Pause)), force)
 	case dream.GateLooked:
-		return fmt.Sprintf("somebody looked less than %s ago; %s", age(now, now.Add(-dream.LookPause)), force)
+		return fmt.Sprintf("somebody looked less than %s ago; %s", age(now, now.Add(-due.LookPause)), force)
 	case dream.GateSessions:
-		return fmt.Sprintf("%s since the last dream, and %d make it worth while; %s", count(r.Sessions, "other session"), dream.MinSessions, force)
+		return fmt.Sprintf("%s since the last dream, and %d make it worth while; %s", count(r.Sessions, "other session"), due.Sessions, force)
 	case dream.GateLock:
 		return "somebody else is dreaming, or a client tidies by itself"
 	}

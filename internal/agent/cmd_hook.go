@@ -22,7 +22,8 @@ import (
 )
 
 type hookCmd struct {
-	Event string `arg:"" optional:"" help:"The event's name; else the one in the input."`
+	Event  string `arg:"" optional:"" help:"The event's name; else the one in the input."`
+	Recall bool   `help:"Give memories to conversations." default:"true" negatable:""`
 }
 
 // Run answers an event of a coding client, from standard input to standard output.
@@ -55,7 +56,7 @@ func (x *hookCmd) answer(c *command) error {
 	defer cancel()
 	var out bytes.Buffer
 	done := make(chan error, 1)
-	go func() { done <- hooks.Run(ctx, hookEngine{c}, x.Event, c.Stdin, &out, c.Now()) }()
+	go func() { done <- hooks.Run(ctx, hookEngine{c, !x.Recall}, x.Event, c.Stdin, &out, c.Now()) }()
 	select {
 	case <-ctx.Done():
 		return fmt.Errorf("hook: no answer in time: %w", ctx.Err())
@@ -82,7 +83,10 @@ func isHook(args []string) bool {
 }
 
 // hookEngine is what hooks ask of this machine.
-type hookEngine struct{ c *command }
+type hookEngine struct {
+	c       *command
+	without bool // give no memories
+}
 
 // Lookups are the daemon's.
 func (e hookEngine) Lookups() hooks.Lookups { return lookupCalls{e.c.state} }
@@ -135,7 +139,7 @@ func (e hookEngine) Project(_ context.Context, cwd, seen string) (hooks.Project,
 		turn.Session, turn.Transcript = session, transcript
 		return c.finished(ctx, turn)
 	}
-	out := hooks.Project{Personal: p.Dir, Team: p.team, Store: c.store(p), Guard: g, Finished: finished, Notes: readNotes, Selector: c.hookSelector()}
+	out := hooks.Project{Personal: p.Dir, Team: p.team, Store: c.store(p), Guard: g, Finished: finished, Notes: readNotes, Selector: c.hookSelector(), Off: p.Off != "", NoRecall: e.without}
 	if p.closed != nil {
 		out.ClosedTeam, out.Closed = p.closed.dir, p.closed.why
 		turn.Mixed = true

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 
 	"github.com/memsvc/memsvc/internal/buildinfo"
@@ -85,6 +86,10 @@ func (x *installServiceCmd) Run(c *command) error {
 	return nil
 }
 
+// stopSeconds is how long a service may take to stop: the default of run's --drain, and
+// what ends after that.
+const stopSeconds = 75
+
 func systemdUnit(args []string) string {
 	quoted := make([]string, len(args))
 	for i, a := range args {
@@ -103,7 +108,7 @@ Documentation=https://github.com/memsvc/memsvc
 ExecStart=` + strings.Join(quoted, " ") + `
 Restart=on-failure
 RestartSec=5
-TimeoutStopSec=10
+TimeoutStopSec=` + strconv.Itoa(stopSeconds) + `
 NoNewPrivileges=true
 
 [Install]
@@ -134,11 +139,13 @@ func launchdUnit(args []string, log string) string {
 		<key>SuccessfulExit</key>
 		<false/>
 	</dict>
+	<key>ExitTimeOut</key>
+	<integer>%d</integer>
 	<key>StandardErrorPath</key>
 	<string>%s</string>
 </dict>
 </plist>
-`, esc.Replace(log))
+`, stopSeconds, esc.Replace(log))
 	return b.String()
 }
 

@@ -113,15 +113,23 @@ func (c *command) installEnv() (install.Env, error) {
 	return env, nil
 }
 
-// clients names those that are used here and know nothing of us.
-func (d *doctor) clients() {
-	env, err := d.c.installEnv()
+// unequipped names, each in a line, the clients that are used here and know nothing of us.
+func (c *command) unequipped() (lines []string) {
+	env, err := c.installEnv()
 	if err != nil {
-		return
+		return nil
 	}
 	for _, client := range install.Clients() {
 		if s := client.Look(env); s.Used && !s.Installed {
-			d.add("agent", "clients", "warning", fmt.Sprintf("%s is used here without hooks and tools of ours; 'memsync-agent install %s' adds them", client.Title, client.Name))
+			lines = append(lines, fmt.Sprintf("%s is used here without hooks and tools of ours; 'memsync-agent install %s' adds them", client.Title, client.Name))
 		}
+	}
+	return lines
+}
+
+// clients warns of those.
+func (d *doctor) clients() {
+	for _, line := range d.c.unequipped() {
+		d.add("agent", "clients", "warning", line)
 	}
 }

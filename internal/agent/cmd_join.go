@@ -59,6 +59,9 @@ func (x *joinCmd) Run(c *command) error {
 		fmt.Fprintf(c.Stdout, "made %s\n", l.Dir)
 	}
 	fmt.Fprintf(c.Stdout, "joined %s on %s with %s\n", l.Name(), l.Hub, l.Dir)
+	for _, line := range c.unequipped() {
+		fmt.Fprintln(c.Stdout, line)
+	}
 	return nil
 }
 

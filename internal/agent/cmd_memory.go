@@ -288,6 +288,7 @@ type whereEntry struct {
 	Detail   string   `json:"detail"`
 	Root     string   `json:"root"`
 	Link     string   `json:"link,omitempty"` // team/project that shares the team directory
+	Off      string   `json:"off,omitempty"`  // what turned the client's memory off here
 	Notes    []string `json:"notes"`
 }
 
@@ -297,7 +298,7 @@ func (x *memoryWhereCmd) Run(c *command) error {
 	if err != nil {
 		return err
 	}
-	e := whereEntry{Personal: p.Dir, Team: p.team, Source: string(p.Source), Detail: p.Detail, Root: p.Root, Notes: append([]string{}, p.Notes...)}
+	e := whereEntry{Personal: p.Dir, Team: p.team, Source: string(p.Source), Detail: p.Detail, Root: p.Root, Off: p.Off, Notes: append([]string{}, p.Notes...)}
 	if p.link != nil {
 		e.Link = p.link.Name()
 	}
@@ -327,6 +328,9 @@ func (x *memoryWhereCmd) Run(c *command) error {
 		shared = "shared as " + e.Link
 	}
 	fmt.Fprintf(c.Stdout, "team:     %s\n          %s\n", e.Team, shared)
+	if e.Off != "" {
+		fmt.Fprintf(c.Stdout, "off:      by %s: hooks give and take no memories here\n", e.Off)
+	}
 	for _, n := range e.Notes {
 		fmt.Fprintf(c.Stdout, "note:     %s\n", n)
 	}

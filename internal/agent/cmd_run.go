@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/memsvc/memsvc/internal/agent/control"
+	"github.com/memsvc/memsvc/internal/agent/watcher"
 	"github.com/memsvc/memsvc/internal/buildinfo"
 	"github.com/memsvc/memsvc/internal/config"
 	"github.com/memsvc/memsvc/internal/secretscan"
@@ -24,10 +25,16 @@ import (
 
 type runCmd struct {
 	linkFlags
-	Dream        bool   `help:"Tidy the memories of a project between sessions; see docs/lifecycle.md." default:"true" negatable:""`
-	OpsAddr      string `help:"Where to serve metrics, health and profiles; empty is nowhere. On loopback, unless --insecure-ops." empty:"" placeholder:"HOST:PORT"`
-	OTLPEndpoint string `name:"otlp-endpoint" help:"Where to send traces by OTLP over gRPC, http:// or https://; else where OTEL_EXPORTER_OTLP_ENDPOINT says; by default nowhere." empty:"" placeholder:"URL"`
-	InsecureOps  bool   `help:"Let the ops port, which has neither TLS nor credentials, listen beyond loopback, because something else protects it."`
+	watchFlags
+	trashFlags
+	notesFlags
+	dreamFlags
+	Extract      bool          `help:"Make memories of what conversations said." default:"true" negatable:""`
+	Drain        time.Duration `help:"How long a stop waits for work of the memory engine that is under way." default:"60s"`
+	Dream        bool          `help:"Tidy the memories of a project between sessions; see docs/lifecycle.md." default:"true" negatable:""`
+	OpsAddr      string        `help:"Where to serve metrics, health and profiles; empty is nowhere. On loopback, unless --insecure-ops." empty:"" placeholder:"HOST:PORT"`
+	OTLPEndpoint string        `name:"otlp-endpoint" help:"Where to send traces by OTLP over gRPC, http:// or https://; else where OTEL_EXPORTER_OTLP_ENDPOINT says; by default nowhere." empty:"" placeholder:"URL"`
+	InsecureOps  bool          `help:"Let the ops port, which has neither TLS nor credentials, listen beyond loopback, because something else protects it."`
 }
 
 // Run keeps directories in step until the program is asked to stop.
@@ -40,6 +47,10 @@ func (r *runCmd) Run(c *command) error {
 		log.Warn(line)
 	}
 	if err := c.models.check(); err != nil {
+		return err
+	}
+	how, err := r.tuning()
+	if err != nil {
 		return err
 	}
 	links, err := c.links(r.linkFlags, true)
@@ -101,7 +112,7 @@ func (r *runCmd) Run(c *command) error {
 	if err != nil {
 		return err
 	}
-	d, err := NewDaemon(DaemonOptions{StateDir: string(c.state), Logger: log, Registry: registry, Now: c.Now, Tracing: tracing, model: live})
+	d, err := NewDaemon(DaemonOptions{StateDir: string(c.state), Logger: log, Registry: registry, Now: c.Now, Tracing: tracing, Watcher: how.watcher, TrashAge: r.TrashAge, model: live})
 	if err != nil {
 		return err
 	}
@@ -127,8 +138,31 @@ func (r *runCmd) Run(c *command) error {
 		log.Error("a link does not run", "error", err)
 	}
 	eng := newEngine(c.state, log, c.Now)
-	eng.live, eng.dream, eng.m = live, r.Dream, d.m
+	eng.live, eng.m, eng.engineTuning = live, d.m, how.engine
 	return c.serve(d, eng, server, ops, registry, log, r.linkFlags)
+}
+
+// tuning checks the flags that have numbers.
+func (r *runCmd) tuning() (how struct {
+	watcher watcher.Options
+	engine  engineTuning
+}, err error,
+) {
+	if r.Drain < 0 {
+		return how, usage("--drain %s: a time to wait is not negative", r.Drain)
+	}
+	if err = r.trashFlags.check(); err != nil {
+		return how, err
+	}
+	if how.watcher, err = r.watchFlags.options(); err != nil {
+		return how, err
+	}
+	how.engine = engineTuning{extract: r.Extract, notes: r.Notes, dream: r.Dream, drain: r.Drain}
+	if how.engine.notesDue, err = r.notesFlags.due(); err != nil {
+		return how, err
+	}
+	how.engine.dreamDue, err = r.dreamFlags.due()
+	return how, err
 }
 
 // lastTraces is how long the end of the program waits for its last spans to be sent.

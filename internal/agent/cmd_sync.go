@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 
 type syncCmd struct {
 	linkFlags
+	trashFlags
 	JSON    bool          `name:"json" help:"Print the status as JSON; see docs/cli.md."`
 	Timeout time.Duration `help:"Give up after this time." default:"10m"`
 }
@@ -35,6 +37,9 @@ func negativeTimeout(d time.Duration) error {
 func (x *syncCmd) Run(c *command) error {
 	if x.Timeout < 0 {
 		return negativeTimeout(x.Timeout)
+	}
+	if err := x.trashFlags.check(); err != nil {
+		return err
 	}
 	links, err := x.links(c)
 	if err != nil {
@@ -252,7 +257,7 @@ func (x *syncCmd) syncLink(ctx context.Context, c *command, l Link, bad error) L
 	if bad != nil {
 		return failed(bad)
 	}
-	one, err := c.open(l)
+	one, err := c.open(l, x.TrashAge)
 	if err != nil {
 		return failed(err)
 	}
@@ -339,8 +344,12 @@ type opened struct {
 	keep     func(client.GuardPolicy) error
 }
 
-// open opens a link for one command. The state directory is locked by the caller.
-func (c *command) open(l Link) (*opened, error) {
+// noTrashEnds is the age of trash that a command gives up which is not asked for it.
+const noTrashEnds = time.Duration(math.MaxInt64)
+
+// open opens a link for one command. The state directory is locked by the caller. Trash
+// older than trashAge is given up.
+func (c *command) open(l Link, trashAge time.Duration) (*opened, error) {
 	cl, err := c.dial(l)
 	if err != nil {
 		return nil, err
@@ -348,7 +357,7 @@ func (c *command) open(l Link) (*opened, error) {
 	if err := c.state.begin(l); err != nil {
 		return nil, errors.Join(err, cl.Close())
 	}
-	st, err := syncstate.Open(string(c.state), l.ID(), syncstate.Options{Now: c.Now})
+	st, err := syncstate.Open(string(c.state), l.ID(), syncstate.Options{Now: c.Now, TrashAge: trashAge})
 	if err != nil {
 		return nil, errors.Join(err, cl.Close())
 	}
@@ -371,7 +380,7 @@ func (c *command) open(l Link) (*opened, error) {
 	o.redacted = redactions{state: c.state, link: l, now: c.Now}
 	o.s = syncer.New(syncer.Ports{
 		Local: ws, State: st, Remote: &remote{c: cl, key: l.Key(), pulling: o.redacted.note}, Clock: syncer.Clock(c.Now), NewID: uuid.NewString, Guard: judge, Uploads: o.gate,
-	}, syncer.Options{})
+	}, syncer.Options{TrashFor: trashAge})
 	return o, nil
 }
 

@@ -54,7 +54,7 @@ func TestDreamShapes(t *testing.T) {
 		{dreamCmd{}, dream.Report{Skipped: dream.GateLooked}}, {dreamCmd{}, dream.Report{Skipped: dream.GateSessions, Sessions: 1}}, {dreamCmd{}, dream.Report{Skipped: dream.GateLock}},
 	} {
 		out.WriteString("----\n")
-		if err := v.x.print(&out, v.r, noon); err != nil {
+		if err := v.x.print(&out, v.r, dream.Due{}.WithDefaults(), noon); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -17,9 +17,19 @@ import (
 	"github.com/memsvc/memsvc/internal/lifecycle/notes"
 )
 
-// drainWait bounds how long a daemon that is asked to stop waits for work of the memory
-// engine that is under way (SPEC 7).
-const drainWait = 60 * time.Second
+// engineTuning says what the engine does, and when.
+type engineTuning struct {
+	extract, notes, dream bool // dream: tidy when a project's gates let it
+	notesDue              notes.Due
+	dreamDue              dream.Due
+	// drain bounds how long a daemon that is asked to stop waits for work that is under way.
+	drain time.Duration
+}
+
+// everything is the default of run's flags (SPEC 7).
+func everything() engineTuning {
+	return engineTuning{extract: true, notes: true, dream: true, drain: 60 * time.Second}
+}
 
 // workTime bounds what is done for one finished turn, lest one bad conversation stop a
 // project's; cutOffWait how long work that was cut off may take to notice.
@@ -60,8 +70,8 @@ type engine struct {
 	log   *slog.Logger
 	now   func() time.Time
 	live  *liveModel // works on what was said; nil or without a model, rules do
-	dream bool       // tidy when a project's gates let it
 	m     *metrics   // nil where nobody asks
+	engineTuning
 
 	ctx    context.Context //nolint:containedctx // of the work in the background; it ends with close
 	cancel context.CancelFunc
@@ -74,7 +84,7 @@ type engine struct {
 
 func newEngine(state stateDir, log *slog.Logger, now func() time.Time) *engine {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &engine{state: state, log: log, now: now, ctx: ctx, cancel: cancel, waiting: map[string]map[string]extractParams{}}
+	return &engine{state: state, log: log, now: now, engineTuning: everything(), ctx: ctx, cancel: cancel, waiting: map[string]map[string]extractParams{}}
 }
 
 // take accepts a finished turn and returns at once.
@@ -124,8 +134,12 @@ func (e *engine) work(project string) {
 		last = next
 		ctx, cancel := context.WithTimeout(e.ctx, workTime)
 		m, textOnly := e.live.open()
-		e.protected(func() { e.remember(ctx, next, m, textOnly) })
-		e.protected(func() { e.keepNotes(ctx, next, m) })
+		if e.extract {
+			e.protected(func() { e.remember(ctx, next, m, textOnly) })
+		}
+		if e.notes {
+			e.protected(func() { e.keepNotes(ctx, next, m) })
+		}
 		cancel()
 	}
 }
@@ -157,7 +171,7 @@ func (e *engine) remember(ctx context.Context, p extractParams, m model.Model, t
 
 // keepNotes brings the notes of a conversation up to date, if enough was said.
 func (e *engine) keepNotes(ctx context.Context, p extractParams, m model.Model) {
-	r, err := notes.Keeper{Model: m, Config: p.Config, Secrets: noteSecrets()}.Update(ctx, p.Transcript, p.CWD, false)
+	r, err := notes.Keeper{Model: m, Config: p.Config, Secrets: noteSecrets(), Due: e.notesDue}.Update(ctx, p.Transcript, p.CWD, false)
 	switch {
 	case err != nil:
 		e.log.Warn("notes", "session", p.Session, "error", err)
@@ -172,6 +186,7 @@ func (e *engine) tidy(p extractParams) {
 		return
 	}
 	d := e.state.dreamer(p.Personal, p.Team, e.state.guardFor(p.Hub, p.TeamName), e.now)
+	d.Due = e.dreamDue
 	d.Model, d.TextOnly = e.live.open()
 	d.Project, d.Session, d.Transcripts = p.Project, p.Session, []string{filepath.Dir(p.Transcript)}
 	d.Record = e.state.audit(workDream, p.Personal, "", e.now, e.unrecorded)
@@ -208,14 +223,14 @@ func (e *engine) extractor(p extractParams, m model.Model, textOnly bool) *extra
 	}
 }
 
-// close waits for the work under way, at most drainWait, and takes no more.
+// close waits for the work under way, at most drain, and takes no more.
 func (e *engine) close() {
 	e.mu.Lock()
 	e.closed = true
 	e.mu.Unlock()
 	done := make(chan struct{})
 	go func() { e.wg.Wait(); close(done) }()
-	t := time.NewTimer(drainWait)
+	t := time.NewTimer(e.drain)
 	defer t.Stop()
 	select {
 	case <-done:

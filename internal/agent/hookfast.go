@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"runtime/debug"
+	"strconv"
 	"strings"
 )
 
@@ -33,7 +34,8 @@ func (app App) runPlainHook(ctx context.Context) int {
 	if err != nil {
 		return ExitOK
 	}
-	x := hookCmd{}
+	recall, err := strconv.ParseBool(os.Getenv("MEMSYNC_RECALL"))
+	x := hookCmd{Recall: recall || err != nil}
 	if len(app.Args) == 2 {
 		x.Event = app.Args[1]
 	}

@@ -52,6 +52,12 @@ func TestPlainHookAnswersLikeTheGrammar(t *testing.T) {
 			}
 		}
 	}
+	t.Setenv("MEMSYNC_RECALL", "false")
+	for _, args := range [][]string{{"hook", "UserPromptSubmit"}, {"hook", "UserPromptSubmit", "--log-format", "text"}} {
+		if got, _ := run("UserPromptSubmit", args...); got != "" {
+			t.Errorf("with MEMSYNC_RECALL=false %v answers\n%s", args, got)
+		}
+	}
 	t.Setenv("MEMSYNC_LOG_LEVEL", "debug")
 	if _, errs := run("NoSuchEvent", "hook"); !strings.Contains(errs, "nothing is done for this event") {
 		t.Errorf("with MEMSYNC_LOG_LEVEL=debug it says %q", errs)

@@ -87,6 +87,7 @@ func TestEngineDreams(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	e := newEngine(stateDir(w.state), slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})), time.Now)
 	e.live, e.m = &liveModel{file: w.config, counter: e.state.modelCounter(time.Now), log: e.log}, newMetrics(reg)
+	e.dream = false
 	defer e.close()
 	turn := func() {
 		t.Helper()

@@ -42,6 +42,11 @@ type Project struct {
 	Store          *memories.Store
 	Guard          memories.Guard
 	Selector       recall.Selector
+	// Off says that the person wants no memories in conversations here: none are given and
+	// none are made. What the team changed, what waits for a person and the guard go on.
+	Off bool
+	// NoRecall says that none are given to a prompt.
+	NoRecall bool
 	// ClosedTeam is a team directory that this project's clients would write into and that
 	// is another project's; "" = none. Closed says so in one line.
 	ClosedTeam, Closed string

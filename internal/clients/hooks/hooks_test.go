@@ -38,6 +38,8 @@ type engine struct {
 	panics   bool
 	slow     bool
 	lookups  *lookups // nil = no daemon
+	off      bool
+	noRecall bool
 	shared   []string // the directories of other links
 	guards   int      // how many of theirs were asked for
 }
@@ -86,7 +88,7 @@ func (e *engine) Project(context.Context, string, string) (hooks.Project, error)
 	}
 	team := filepath.Join(e.dir, "team")
 	return hooks.Project{
-		Personal: e.dir, Team: team, Store: memories.New(e.dir, team, rules{}), Guard: rules{},
+		Personal: e.dir, Team: team, Store: memories.New(e.dir, team, rules{}), Guard: rules{}, Off: e.off, NoRecall: e.noRecall,
 		Sync: func(ctx context.Context) (*hooks.Sync, error) {
 			if e.slow {
 				<-ctx.Done()
@@ -566,4 +568,37 @@ func FuzzRun(f *testing.F) {
 			t.Fatalf("said %q with error %v", out.String(), err)
 		}
 	})
+}
+
+// TestOff: where memory is turned off nothing is given or made, and the guard and what
+// waits for a person go on; without recall only prompts get nothing.
+func TestOff(t *testing.T) {
+	for _, test := range []struct {
+		off, noRecall          bool
+		guide, recall, handsOn bool
+	}{
+		{false, false, true, true, true},
+		{false, true, true, false, true},
+		{true, false, false, false, false},
+	} {
+		e := newEngine(t)
+		e.off, e.noRecall = test.off, test.noRecall
+		e.sync = &hooks.Sync{Name: "acme/pay", Phase: "in-sync", Refused: []string{"x.md:3: take it out"}}
+		e.write("reference_rollback.md", "---\nname: Rollback\ndescription: how to go back to the previous version\ntype: reference\n---\n\nargocd app rollback\n")
+		start, _ := e.fire("SessionStart", map[string]any{"session_id": "s", "source": "startup"})
+		if got := strings.Contains(start, "Long-term memory"); got != test.guide || !strings.Contains(start, "x.md:3") {
+			t.Errorf("%+v: a session begins with\n%s", test, start)
+		}
+		prompt, _ := e.fire("UserPromptSubmit", map[string]any{"session_id": "s", "prompt": "roll back to the previous version"})
+		if got := strings.Contains(prompt, "argocd"); got != test.recall {
+			t.Errorf("%+v: a prompt gets\n%s", test, prompt)
+		}
+		e.fire("Stop", map[string]any{"session_id": "s", "transcript_path": "/t.jsonl"})
+		if got := len(e.finished) == 1; got != test.handsOn {
+			t.Errorf("%+v: handed over %q", test, e.finished)
+		}
+		if _, deny := e.fire("PreToolUse", map[string]any{"tool_name": "Write", "tool_input": map[string]any{"file_path": filepath.Join(e.dir, "team", "project_x.md"), "content": "---\nname: x\ntype: project\n---\nhunter2\n"}}); deny == "" {
+			t.Errorf("%+v: the guard is off, too", test)
+		}
+	}
 }

@@ -37,7 +37,7 @@ func (h *handler) prompt(ctx context.Context) (Answer, error) {
 	if p.Closed != "" && c.since.IsZero() {
 		news = join(inject.Neutral(p.Closed), news) // at the first prompt; later ones need not hear it again
 	}
-	if inject.Gate(h.in.Prompt, c.used.Conversation) != "" {
+	if p.Off || p.NoRecall || inject.Gate(h.in.Prompt, c.used.Conversation) != "" {
 		h.endLookup(ctx)
 		return Answer{Context: news}, nil
 	}

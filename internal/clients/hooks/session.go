@@ -36,6 +36,9 @@ func (h *handler) sessionStart(ctx context.Context) (Answer, error) {
 	if p.Sync == nil {
 		team = "" // what nobody shares is no place for the team's memories
 	}
+	if p.Off {
+		return Answer{Context: h.waiting(ctx, p)}, nil
+	}
 	guide := Guide(p.Personal, team)
 	waiting := join(inject.Neutral(p.Closed), h.waiting(ctx, p), h.notes(p))
 	room := inject.MaxContextChars - inject.Chars(guide) - inject.Chars(waiting) - 100
@@ -197,7 +200,7 @@ func (h *handler) stop(ctx context.Context) (Answer, error) {
 		return Answer{}, nil
 	}
 	p, err := h.engine.Project(ctx, h.in.CWD, "")
-	if err != nil || p.Finished == nil {
+	if err != nil || p.Off || p.Finished == nil {
 		return Answer{}, err
 	}
 	return Answer{}, p.Finished(ctx, h.in.SessionID, h.in.TranscriptPath)

@@ -1,6 +1,7 @@
 package dream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -40,6 +41,9 @@ type Dreamer struct {
 	// Record hears of each call of a tool that the model made; nil = nobody does.
 	Record func(sandbox.Call)
 
+	// Due says when it is time; the zero Due is the default.
+	Due Due
+
 	step func(name string) error // set by tests: an error stops a change set there
 }
 
@@ -55,19 +59,31 @@ type Gate string
 // The gates, in the order in which they are asked.
 const (
 	GateEmpty    Gate = "no-memories"    // there is nothing to tidy
-	GateTime     Gate = "too-soon"       // the last dream is less than Pause ago
-	GateLooked   Gate = "looked-already" // the transcripts were looked at less than LookPause ago
-	GateSessions Gate = "few-sessions"   // fewer than MinSessions others were touched since
+	GateTime     Gate = "too-soon"       // the last dream is less than Due.Pause ago
+	GateLooked   Gate = "looked-already" // the transcripts were looked at less than Due.LookPause ago
+	GateSessions Gate = "few-sessions"   // fewer than Due.Sessions others were touched since
 	GateLock     Gate = "locked"         // somebody else is dreaming
 )
 
-// When a dream is due (SPEC 9).
+// When a dream is due, unless Due says otherwise (SPEC 9).
 const (
 	Pause       = 24 * time.Hour   // since the last one
 	LookPause   = 10 * time.Minute // since the last look at the transcripts
 	MinSessions = 5                // other sessions touched since the last one
 	StaleAfter  = time.Hour        // a lock older than this is nobody's
 )
+
+// Due says when a dream is due. A field that is zero is the default of its name.
+type Due struct {
+	Pause     time.Duration // since the last one
+	LookPause time.Duration // since the last look at the transcripts
+	Sessions  int           // others touched since the last one
+}
+
+// WithDefaults returns d with its zero fields filled.
+func (d Due) WithDefaults() Due {
+	return Due{cmp.Or(d.Pause, Pause), cmp.Or(d.LookPause, LookPause), cmp.Or(d.Sessions, MinSessions)}
+}
 
 // Kind says what a change does to a file.
 type Kind string

@@ -75,6 +75,7 @@ func (d *Dreamer) gates(ctx context.Context, o Options, now time.Time, r *Report
 		r.Skipped = GateEmpty
 		return nil, nil
 	}
+	due := d.Due.WithDefaults()
 	last, err := d.last()
 	if err != nil {
 		return nil, err
@@ -86,13 +87,13 @@ func (d *Dreamer) gates(ctx context.Context, o Options, now time.Time, r *Report
 	if since < 0 {
 		since = -since
 	}
-	if !o.Force && !last.IsZero() && since < Pause {
+	if !o.Force && !last.IsZero() && since < due.Pause {
 		r.Skipped = GateTime
 		return nil, nil
 	}
 	if looked, err := d.looked(); err != nil {
 		return nil, err
-	} else if since := now.Sub(looked); !o.Force && !o.DryRun && since >= 0 && since < LookPause {
+	} else if since := now.Sub(looked); !o.Force && !o.DryRun && since >= 0 && since < due.LookPause {
 		r.Skipped = GateLooked
 		return nil, nil
 	}
@@ -106,7 +107,7 @@ func (d *Dreamer) gates(ctx context.Context, o Options, now time.Time, r *Report
 			return nil, err
 		}
 	}
-	if !o.Force && len(list) < MinSessions {
+	if !o.Force && len(list) < due.Sessions {
 		r.Skipped = GateSessions
 	}
 	return list, nil

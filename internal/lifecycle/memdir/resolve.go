@@ -28,6 +28,9 @@ type Place struct {
 	Detail string   // the variable, the settings file, or the directory the key was made of
 	Root   string   // the canonical root of the project
 	Notes  []string // what a person who asks why should hear: a file ignored, two candidates
+	// Off is the variable or settings file by which the person turned memory off for the
+	// client here; "" = it is on. Where memories live is known all the same.
+	Off string
 }
 
 // Team returns the part of the place that is shared.
@@ -64,7 +67,15 @@ func (r *Resolver) Resolve(cwd, seen string) (Place, error) {
 	if repo, ok := FindRepo(cwd); ok {
 		root, tree = RealPath(repo.Root), repo.WorkTree
 	}
-	var notes []string
+	config := r.Config()
+	set := r.readAll(r.settingsFiles(cwd, tree, config))
+	place, err := r.place(set, config, root, cwd, seen)
+	place.Off = r.off(set)
+	return place, err
+}
+
+// place is Resolve for a project whose settings were read.
+func (r *Resolver) place(set chosen, config, root, cwd, seen string) (Place, error) {
 	if v := r.Getenv(envOverride); v != "" {
 		dir, ok := r.absolute(v)
 		if !ok {
@@ -72,28 +83,14 @@ func (r *Resolver) Resolve(cwd, seen string) (Place, error) {
 		}
 		return Place{Dir: dir, Source: SourceEnvironment, Detail: envOverride, Root: root}, nil
 	}
-	config := r.Config()
-	for _, file := range r.settingsFiles(cwd, tree, config) {
-		s, err := readSettings(file)
-		if err != nil {
-			notes = append(notes, err.Error())
-			continue
-		}
-		if s.Directory == "" {
-			continue
-		}
-		dir, ok := r.absolute(s.Directory)
-		if !ok {
-			notes = append(notes, fmt.Sprintf("autoMemoryDirectory in %s is not an absolute path below a root; it is ignored", file))
-			continue
-		}
-		return Place{Dir: dir, Source: SourceSetting, Detail: file, Root: root, Notes: notes}, nil
+	if set.dir != "" {
+		return Place{Dir: set.dir, Source: SourceSetting, Detail: set.dirFile, Root: root, Notes: set.notes}, nil
 	}
 	if dir, ok := DirOf(seen); ok {
-		return Place{Dir: dir, Source: SourceEvidence, Detail: seen, Root: root, Notes: notes}, nil
+		return Place{Dir: dir, Source: SourceEvidence, Detail: seen, Root: root, Notes: set.notes}, nil
 	}
 	place, err := r.byKey(config, root, cwd)
-	place.Notes = append(notes, place.Notes...)
+	place.Notes = append(set.notes, place.Notes...)
 	return place, err
 }
 

@@ -230,3 +230,37 @@ func TestOtherBases(t *testing.T) {
 		t.Error("no home: want an error that says what to set")
 	}
 }
+
+// TestOff: a person who turned the client's memory off is heard, by the strongest place
+// that says anything, and where memories live is known all the same.
+func TestOff(t *testing.T) {
+	w := newWorld(t)
+	project := w.mkdir(filepath.Join(w.work, "p", ".git"))
+	project = filepath.Dir(project)
+	user, local := filepath.Join(w.home, ".claude", "settings.json"), filepath.Join(project, ".claude", "settings.local.json")
+	check := func(what, want string) {
+		t.Helper()
+		p := w.resolve(project, "")
+		if p.Off != want || p.Dir == "" {
+			t.Errorf("%s: off by %q, want %q; directory %q", what, p.Off, want, p.Dir)
+		}
+	}
+	check("nothing said", "")
+	w.write(user, `{"autoMemoryEnabled": false}`)
+	check("the person's settings", "autoMemoryEnabled in "+user)
+	w.write(local, `{"autoMemoryEnabled": true, "autoMemoryDirectory": "`+w.mkdir(filepath.Join(w.work, "m"))+`"}`)
+	check("on again for one project", "")
+	w.write(local, `{"autoMemoryEnabled": false, "autoMemoryDirectory": "`+filepath.Join(w.work, "m")+`"}`)
+	check("off beside another directory", "autoMemoryEnabled in "+local)
+	w.env["CLAUDE_CODE_DISABLE_AUTO_MEMORY"] = "0"
+	check("the variable forces it on", "")
+	w.env["CLAUDE_CODE_DISABLE_AUTO_MEMORY"] = "1"
+	w.write(user, `{}`)
+	w.write(local, `{}`)
+	check("the variable", "CLAUDE_CODE_DISABLE_AUTO_MEMORY")
+	delete(w.env, "CLAUDE_CODE_DISABLE_AUTO_MEMORY")
+	w.env["CLAUDE_CODE_SIMPLE"] = "true"
+	check("a bare client", "CLAUDE_CODE_SIMPLE")
+	w.env["CLAUDE_COWORK_MEMORY_PATH_OVERRIDE"] = w.mkdir(filepath.Join(w.work, "o"))
+	check("beside a named directory", "CLAUDE_CODE_SIMPLE")
+}

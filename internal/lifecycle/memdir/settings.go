@@ -69,6 +69,73 @@ func readSettings(file string) (settings, error) {
 	return s, nil
 }
 
+// chosen is what the settings files say, each field by the strongest file that has it.
+type chosen struct {
+	dir, dirFile string // where memories live; "" = nothing is said
+	on           *bool  // nil = nothing is said
+	onFile       string
+	notes        []string // files and fields that are ignored
+}
+
+// readAll reads settings files, the strongest first.
+func (r *Resolver) readAll(files []string) (c chosen) {
+	for _, file := range files {
+		s, err := readSettings(file)
+		if err != nil {
+			if c.dir == "" {
+				c.notes = append(c.notes, err.Error())
+			}
+			continue
+		}
+		if c.on == nil && s.Enabled != nil {
+			c.on, c.onFile = s.Enabled, file
+		}
+		if c.dir != "" || s.Directory == "" {
+			continue
+		}
+		dir, ok := r.absolute(s.Directory)
+		if !ok {
+			c.notes = append(c.notes, fmt.Sprintf("autoMemoryDirectory in %s is not an absolute path below a root; it is ignored", file))
+			continue
+		}
+		c.dir, c.dirFile = dir, file
+	}
+	return c
+}
+
+// envDisable turns the client's memory off if it is 1 and on if it is 0, whatever else is
+// said.
+const envDisable = "CLAUDE_CODE_DISABLE_AUTO_MEMORY"
+
+// off returns what turns the client's memory off, as its documentation says; "" if nothing
+// does.
+func (r *Resolver) off(set chosen) string {
+	switch v := strings.TrimSpace(r.Getenv(envDisable)); {
+	case truth(v):
+		return envDisable
+	case v != "":
+		return ""
+	}
+	for _, name := range []string{"CLAUDE_CODE_SIMPLE", "CLAUDE_CODE_SAFE_MODE", "CLAUDE_CODE_DISABLE_CLAUDE_MDS"} {
+		if truth(r.Getenv(name)) {
+			return name
+		}
+	}
+	if set.on != nil && !*set.on {
+		return "autoMemoryEnabled in " + set.onFile
+	}
+	return ""
+}
+
+// truth reads a variable as clients do.
+func truth(v string) bool {
+	switch strings.ToLower(strings.TrimSpace(v)) {
+	case "1", "true", "yes", "on":
+		return true
+	}
+	return false
+}
+
 // absolute expands ~/ and reports whether dir may be a memory directory: an absolute
 // path below a root, as clients demand.
 func (r *Resolver) absolute(dir string) (string, bool) {

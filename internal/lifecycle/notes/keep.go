@@ -1,6 +1,7 @@
 package notes
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,12 +18,19 @@ import (
 	"github.com/memsvc/memsvc/internal/wholefile"
 )
 
-// When notes are written (SPEC 8), in tokens of the conversation.
+// When notes are written, unless Due says otherwise (SPEC 8), in tokens of the conversation.
 const (
 	FirstAt    = 10_000 // the first time
 	Every      = 5_000  // then after so many more,
 	CallsSince = 3      // and so many calls of tools, or a turn without any
 )
+
+// Due says when notes are written. A field that is zero is the default of its name.
+type Due struct {
+	FirstAt    int // tokens
+	Every      int // tokens
+	CallsSince int
+}
 
 // Path returns where the notes of a conversation are: in a directory beside its
 // transcript.
@@ -38,6 +46,8 @@ type Keeper struct {
 	Config string
 	// Secrets finds what may stand in no notes, whoever wrote it; nil = nothing is one.
 	Secrets Secrets
+	// Due says when it is time; the zero Due is the default.
+	Due Due
 }
 
 // progress is what is kept beside the notes.
@@ -70,7 +80,7 @@ func (k Keeper) Update(ctx context.Context, transcriptFile, cwd string, force bo
 		return r, fmt.Errorf("notes: %w", err)
 	}
 	dir := filepath.Dir(r.File)
-	if r.Skipped = due(facts, readProgress(dir)); r.Skipped != "" && !force {
+	if r.Skipped = k.Due.early(facts, readProgress(dir)); r.Skipped != "" && !force {
 		return r, nil
 	}
 	r.Skipped = ""
@@ -108,18 +118,19 @@ func (k Keeper) Update(ctx context.Context, transcriptFile, cwd string, force bo
 	return r, replace(filepath.Join(dir, "progress.json"), text)
 }
 
-// due says why it is too early for notes; "" is that it is not.
-func due(f Facts, p progress) string {
+// early says why it is too early for notes; "" is that it is not.
+func (d Due) early(f Facts, p progress) string {
+	first, every := cmp.Or(d.FirstAt, FirstAt), cmp.Or(d.Every, Every)
 	switch {
-	case f.Tokens < FirstAt:
-		return fmt.Sprintf("the conversation has about %d tokens; notes begin at %d", f.Tokens, FirstAt)
+	case f.Tokens < first:
+		return fmt.Sprintf("the conversation has about %d tokens; notes begin at %d", f.Tokens, first)
 	case p.Tokens > f.Tokens:
 		return "" // another conversation under the name, or one that was cut
 	case p.Tokens == 0:
 		return ""
-	case f.Tokens-p.Tokens < Every:
-		return fmt.Sprintf("about %d tokens since the last time; %d are worth a look", f.Tokens-p.Tokens, Every)
-	case f.ToolCalls-p.Calls < CallsSince && !f.QuietTurn:
+	case f.Tokens-p.Tokens < every:
+		return fmt.Sprintf("about %d tokens since the last time; %d are worth a look", f.Tokens-p.Tokens, every)
+	case f.ToolCalls-p.Calls < cmp.Or(d.CallsSince, CallsSince) && !f.QuietTurn:
 		return "a turn is under way"
 	}
 	return ""
