@@ -140,28 +140,34 @@ func TestLookupOutlivesItsCaller(t *testing.T) {
 // A newer prompt and the turn's end end a lookup, and what it asked the model.
 func TestLookupEnds(t *testing.T) {
 	ls, h, params := newHeld(t)
-	for _, turn := range []string{"t1", "t2"} {
+	begin := func(turn string) *lookup {
+		t.Helper()
 		if _, err := ls.begin(t.Context(), params("s", turn), time.Nanosecond); err != nil {
 			t.Fatal(err)
 		}
+		ls.mu.Lock()
+		defer ls.mu.Unlock()
+		return ls.of["s"]
 	}
-	hubtest.Eventually(t, 20*time.Second, "the first one's end", func() bool { return ls.late("s").Turn == "t2" })
+	first := begin("t1")
+	begin("t2")
+	<-first.done // so that the answer is not its model's
+	if r := ls.late("s"); r.State != hooks.LookupPending || r.Turn != "t2" {
+		t.Errorf("got %+v", r)
+	}
 	h.answers <- choosesA
 	if r := late(t, ls, "s"); r.Turn != "t2" {
 		t.Errorf("got %+v", r)
 	}
-	if _, err := ls.begin(t.Context(), params("s", "t3"), time.Nanosecond); err != nil {
-		t.Fatal(err)
-	}
+	third := begin("t3")
 	ls.end("s")
 	ls.end("s")
+	<-third.done
 	if r := ls.late("s"); r.State != hooks.LookupNone {
 		t.Errorf("after the turn: %+v", r)
 	}
 	// What the model says that helps nobody is nothing, too.
-	if _, err := ls.begin(t.Context(), params("s", "t4"), time.Nanosecond); err != nil {
-		t.Fatal(err)
-	}
+	begin("t4")
 	h.answers <- "no list at all"
 	hubtest.Eventually(t, 20*time.Second, "the nonsense", func() bool { return ls.late("s").State == hooks.LookupNone })
 }

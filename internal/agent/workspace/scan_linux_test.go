@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -272,28 +273,36 @@ func TestRacilyCleanIsHashedAgain(t *testing.T) {
 
 // F7: an empty file in mid-write is not reported empty.
 func TestEmptyFileInMidWrite(t *testing.T) {
-	w := open(t)
-	w.opts.Settle = 300 * time.Millisecond
-	put(t, w, "a.md", "text")
-	scanOf(t, w)
-	must(t, os.Truncate(filepath.Join(w.dir, "a.md"), 0)) // an editor truncates, then writes
-	scanned := make(chan syncer.Snapshot)
-	go func() { scanned <- scanOf(t, w) }()
-	// The scan holds the answer back; the rest of the save comes meanwhile.
-	select {
-	case s := <-scanned:
-		t.Fatalf("the scan did not wait: %v", s.Files)
-	case <-time.After(50 * time.Millisecond):
-	}
-	put(t, w, "a.md", "new text")
-	if got := (<-scanned).Files["a.md"].ETag; got != etag("new text") {
-		t.Errorf("the scan saw %s", got)
-	}
-	// One that stays empty is empty.
-	must(t, os.Truncate(filepath.Join(w.dir, "a.md"), 0))
-	if got := scanOf(t, w).Files["a.md"]; got.ETag != etag("") || got.Size != 0 {
-		t.Errorf("a file that stays empty: %+v", got)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		w := open(t)
+		put(t, w, "a.md", "text")
+		scanOf(t, w)
+		name := filepath.Join(w.dir, "a.md")
+		empty := func() { // by the clock of this test, which stands still while anything works
+			must(t, os.Truncate(name, 0))
+			must(t, os.Chtimes(name, time.Now(), time.Now()))
+		}
+		empty() // an editor truncates, then writes
+		scanned := make(chan syncer.Snapshot, 1)
+		go func() { scanned <- scanOf(t, w) }()
+		// The scan holds the answer back; the rest of the save comes meanwhile.
+		synctest.Wait()
+		select {
+		case s := <-scanned:
+			t.Fatalf("the scan did not wait: %v", s.Files)
+		default:
+		}
+		put(t, w, "a.md", "new text")
+		if got := (<-scanned).Files["a.md"].ETag; got != etag("new text") {
+			t.Errorf("the scan saw %s", got)
+		}
+		// One that stays empty is empty.
+		empty()
+		began := time.Now()
+		if got := scanOf(t, w).Files["a.md"]; got.ETag != etag("") || got.Size != 0 || time.Since(began) != w.opts.Settle {
+			t.Errorf("a file that stays empty, after %v: %+v", time.Since(began), got)
+		}
+	})
 }
 
 // F7: large files are hashed, not loaded, and Read is bounded.
