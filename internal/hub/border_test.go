@@ -612,7 +612,7 @@ func TestKeepalive(t *testing.T) {
 
 // TestRateLimit holds back one token and not the others.
 func TestRateLimit(t *testing.T) {
-	h := hubtest.Start(t, hubtest.Options{Config: func(c *hub.Config) { c.Rate, c.RateBurst = 1, 20 }})
+	h := hubtest.Start(t, hubtest.Options{Config: func(c *hub.Config) { c.Rate, c.RateBurst = 0.01, 20 }})
 	c := as(t, h, h.Token("acme", "app", "reader"))
 	var err error
 	for range 25 {
