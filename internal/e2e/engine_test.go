@@ -52,10 +52,13 @@ func desks(t *testing.T, h *hubtest.Hub, n int, env ...string) []*desk {
 }
 
 // daemon runs the machine's agent as a process of its own, since hooks and commands
-// reach it by its socket.
+// reach it by its socket, and waits until it answers there.
 func (d *desk) daemon() {
 	d.t.Helper()
 	d.agent = d.background(d.t, func(cmd *exec.Cmd) { cmd.Env = append(append(cmd.Env, "HOME="+d.home), d.env...) })
+	hubtest.Eventually(d.t, patience, "the daemon serves", func() bool {
+		return programCommand("memsync-agent", "healthcheck", "--state-dir", d.state).Run() == nil
+	})
 }
 
 // run runs the agent's program in the repository.
@@ -294,20 +297,22 @@ func TestFinishedTurnBecomesAMemory(t *testing.T) {
 		}
 	}
 	stop := map[string]any{"session_id": "s1", "transcript_path": talk}
-	say("u1", "Always run the linter before you commit.")
-	if got := d.hook("Stop", stop); got != "" {
-		t.Errorf("the hook says %s", got)
+	// A hook has half a second for it. What it did not manage then, the next one does.
+	turn := func(what, memory string) {
+		t.Helper()
+		hubtest.Eventually(t, patience, what, func() bool {
+			if got := d.hook("Stop", stop); got != "" {
+				t.Errorf("the hook says %s", got)
+			}
+			return strings.Contains(d.run("", "memory", "list"), memory)
+		})
 	}
-	hubtest.Eventually(t, patience, "the memory", func() bool {
-		return strings.Contains(d.run("", "memory", "list"), "Always run the linter")
-	})
+	say("u1", "Always run the linter before you commit.")
+	turn("the memory", "Always run the linter")
 	if got := d.run("", "extract", "--transcript", talk); !strings.Contains(got, "nothing new was said") {
 		t.Errorf("once more: %s", got)
 	}
 	d.state = filepath.Join(t.TempDir(), "other") // no daemon serves it
 	say("u2", "以后提交说明都用中文写。")
-	d.hook("Stop", stop)
-	if got := d.run("", "memory", "list"); !strings.Contains(got, "以后提交说明都用中文写") {
-		t.Errorf("without a daemon: %s", got)
-	}
+	turn("the memory without a daemon", "以后提交说明都用中文写")
 }

@@ -60,8 +60,15 @@ func TestLateChoice(t *testing.T) {
 	hubtest.Eventually(t, patience, "the daemon's model", func() bool {
 		return strings.Contains(d.run("", "status"), "model openai tiny")
 	})
-	prompt := func(session string) string {
+	alone := func(session string) string {
 		return d.hook("UserPromptSubmit", map[string]any{"session_id": session, "prompt": "when are merges frozen this month"})
+	}
+	prompt := func(session string) string {
+		t.Helper()
+		before := m.asked.Load()
+		got := alone(session)
+		hubtest.Eventually(t, patience, "the model is asked", func() bool { return m.asked.Load() > before })
+		return got
 	}
 	tool := func(session string) string {
 		return d.hook("PostToolUse", map[string]any{"session_id": session, "tool_name": "Bash", "tool_input": map[string]any{"command": "ls"}})
@@ -75,8 +82,8 @@ func TestLateChoice(t *testing.T) {
 	if got := prompt("late"); !strings.Contains(got, "Frozen from") || strings.Contains(got, "The wiki.") {
 		t.Errorf("the prompt brings %s", got)
 	}
-	if got := tool("late"); got != "" || m.asked.Load() != 1 {
-		t.Errorf("before the model has chosen, which was asked %d times: %s", m.asked.Load(), got)
+	if got := tool("late"); got != "" {
+		t.Errorf("before the model has chosen: %s", got)
 	}
 	m.answers <- `{"files":["reference_wiki.md","project_freeze.md"]}`
 	var got string
@@ -118,16 +125,23 @@ func TestLateChoice(t *testing.T) {
 		t.Errorf("the tool brings %s", got)
 	}
 
-	// In time.
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		m.answers <- `{"files":["reference_wiki.md"]}`
-	}()
-	if got := prompt("in time"); !strings.Contains(got, "The wiki.") || strings.Contains(got, "Frozen from") {
-		t.Errorf("in time: %s", got)
-	}
-	<-done
+	// In time. On a busy machine that takes more than one prompt.
+	hubtest.Eventually(t, patience, "a choice in time", func() bool {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			m.answers <- `{"files":["reference_wiki.md"]}`
+		}()
+		got := prompt("in time")
+		<-done
+		if strings.Contains(got, "Frozen from") {
+			return false
+		}
+		if !strings.Contains(got, "The wiki.") {
+			t.Errorf("in time: %s", got)
+		}
+		return true
+	})
 	if got := tool("in time"); got != "" {
 		t.Errorf("brought again: %s", got)
 	}
@@ -140,7 +154,7 @@ func TestLateChoice(t *testing.T) {
 	if got := tool("gone"); got != "" || time.Since(began) > patience {
 		t.Errorf("without the daemon: %s after %s", got, time.Since(began))
 	}
-	if got := prompt("alone"); !strings.Contains(got, "Frozen from") {
+	if got := alone("alone"); !strings.Contains(got, "Frozen from") {
 		t.Errorf("without the daemon: %s", got)
 	}
 }
