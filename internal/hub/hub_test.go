@@ -464,6 +464,7 @@ func TestPolicy(t *testing.T) {
 type watcher struct {
 	stream grpc.ServerStreamingClient[memsvcv1.WatchMemoriesResponse]
 	check  *changefeedtest.Checker
+	read   time.Time // when the last event was
 }
 
 func (c caller) watch(t testing.TB, projects ...*memsvcv1.WatchedProject) *watcher {
@@ -509,6 +510,7 @@ func (w *watcher) judge(t testing.TB, m *memsvcv1.WatchMemoriesResponse) {
 	if w.check == nil {
 		return
 	}
+	w.read = time.Now()
 	key, err := memory.ParseProjectKey(m.GetProject())
 	if err != nil {
 		t.Fatal(err)
@@ -527,6 +529,9 @@ func (w *watcher) judge(t testing.TB, m *memsvcv1.WatchMemoriesResponse) {
 func (w *watcher) next(t testing.TB, want func(*memsvcv1.WatchMemoriesResponse) bool) *memsvcv1.WatchMemoriesResponse {
 	t.Helper()
 	for {
+		if w.check != nil {
+			w.check.Away(time.Since(w.read))
+		}
 		m, err := w.stream.Recv()
 		if err != nil {
 			t.Fatal(err)

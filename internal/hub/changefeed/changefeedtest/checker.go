@@ -44,6 +44,13 @@ func (c *Checker) place(key memory.ProjectKey, now time.Time) (*place, error) {
 	return p, nil
 }
 
+// Away takes for how long the watcher did not read: that is no quiet of the feed's.
+func (c *Checker) Away(d time.Duration) {
+	for _, p := range c.places {
+		p.last = p.last.Add(d)
+	}
+}
+
 // Bookmark takes a bookmark at the revision.
 func (c *Checker) Bookmark(key memory.ProjectKey, at memory.Revision, now time.Time) error {
 	p, err := c.place(key, now)
