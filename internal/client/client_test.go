@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/memsvc/memsvc/internal/client"
+	"github.com/memsvc/memsvc/internal/hubtest"
 	"github.com/memsvc/memsvc/internal/memory"
 )
 
@@ -185,7 +186,7 @@ func TestFeedNoticesHalfOpen(t *testing.T) {
 func TestFeedSurvivesRestartOfTheHub(t *testing.T) {
 	h := newFakeHub()
 	h.commit(alpha, "a.md", "1")
-	addr, stop := h.serve(t, "127.0.0.1:0")
+	addr, stop := h.serve(t, hubtest.FreeAddr(t))
 	r := follow(t, newClient(t, client.Options{Addr: addr, MaxBackoff: 50 * time.Millisecond}), map[memory.ProjectKey]memory.Cursor{alpha: {}})
 	r.until("the first commit", commitOf(alpha, 1))
 	stop()

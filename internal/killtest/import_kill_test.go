@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/memsvc/memsvc/internal/hubtest"
 	"github.com/memsvc/memsvc/internal/pgtest"
 )
 
@@ -68,7 +69,7 @@ func TestImportKilled(t *testing.T) {
 		t.Fatalf("the last import: code %d, %s%s", code, out, errOut)
 	}
 	t.Logf("%d killed; %s", killed, strings.TrimSpace(out))
-	h := &hub{t: t, data: filepath.Join(tempDir(t), "unused"), grpc: freeAddr(t), web: freeAddr(t), ops: freeAddr(t),
+	h := &hub{t: t, data: filepath.Join(tempDir(t), "unused"), grpc: hubtest.FreeAddr(t), web: hubtest.FreeAddr(t), ops: hubtest.FreeAddr(t),
 		adminToken: old.adminToken, writerToken: old.writerToken, extra: []string{"--database-url", url}}
 	h.start()
 	moved := h.history()

@@ -16,6 +16,7 @@ import (
 
 	"github.com/memsvc/memsvc/internal/client"
 	"github.com/memsvc/memsvc/internal/hub/changefeed/changefeedtest"
+	"github.com/memsvc/memsvc/internal/hubtest"
 	"github.com/memsvc/memsvc/internal/memory"
 	"github.com/memsvc/memsvc/internal/pgtest"
 )
@@ -50,7 +51,7 @@ func newFleetOf(t *testing.T, programs string, hubs int, settings ...string) *fl
 		t.Fatalf("token bootstrap: %s", errOut)
 	}
 	for range hubs {
-		h := &hub{t: t, data: filepath.Join(tempDir(t), "unused"), grpc: freeAddr(t), web: freeAddr(t), ops: freeAddr(t),
+		h := &hub{t: t, data: filepath.Join(tempDir(t), "unused"), grpc: hubtest.FreeAddr(t), web: hubtest.FreeAddr(t), ops: hubtest.FreeAddr(t),
 			adminToken: admin, programs: programs, extra: []string{"--database-url", url}}
 		h.start()
 		f.hubs = append(f.hubs, h)
@@ -67,7 +68,7 @@ func newFleetOf(t *testing.T, programs string, hubs int, settings ...string) *fl
 // takes it, as a load balancer does.
 func balance(t *testing.T, hubs []*hub) (addr string) {
 	t.Helper()
-	ln, err := net.Listen("tcp", freeAddr(t))
+	ln, err := net.Listen("tcp", hubtest.FreeAddr(t))
 	if err != nil {
 		t.Fatal(err)
 	}

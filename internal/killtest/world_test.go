@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,6 +19,7 @@ import (
 	"time"
 
 	"github.com/memsvc/memsvc/internal/client"
+	"github.com/memsvc/memsvc/internal/hubtest"
 	"github.com/memsvc/memsvc/internal/memory"
 )
 
@@ -54,40 +53,13 @@ func tempDir(t *testing.T) string {
 	return dir
 }
 
-// given are the addresses that tests of this process got from freeAddr; a hub that is
-// down holds none of its own.
-var given sync.Map
-
-// freeAddr returns an address of loopback that nobody listens on. It lies below the
-// range from which systems choose ports by themselves, so that nobody's outgoing
-// connection takes it while the hub is down.
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	for range 200 {
-		addr := fmt.Sprintf("127.0.0.1:%d", 15000+rand.IntN(17000))
-		if _, taken := given.LoadOrStore(addr, true); taken {
-			continue
-		}
-		ln, err := net.Listen("tcp", addr)
-		if err != nil {
-			continue
-		}
-		if err := ln.Close(); err != nil {
-			t.Fatal(err)
-		}
-		return addr
-	}
-	t.Fatal("no free port")
-	return ""
-}
-
 // newHub starts a hub on a data directory ("" = a new one) and makes a writer's token.
 func newHub(t *testing.T, data string) *hub {
 	t.Helper()
 	if data == "" {
 		data = filepath.Join(tempDir(t), "data")
 	}
-	h := &hub{t: t, data: data, grpc: freeAddr(t), web: freeAddr(t), ops: freeAddr(t), adminToken: filepath.Join(data, "admin.token")}
+	h := &hub{t: t, data: data, grpc: hubtest.FreeAddr(t), web: hubtest.FreeAddr(t), ops: hubtest.FreeAddr(t), adminToken: filepath.Join(data, "admin.token")}
 	h.start()
 	h.writerToken = h.token(project)
 	return h
