@@ -146,6 +146,7 @@ func sharing(links []Link, dir string) *Link {
 // store opens the memories of a place, under the team's policy as last told.
 func (c *command) store(p place) *memories.Store {
 	s := memories.New(p.Dir, p.team, c.guardOf(p))
+	s.Now = c.Now
 	if p.closed != nil && p.team == "" {
 		s.NoTeam = p.closed
 	}

@@ -217,9 +217,11 @@ func (e *engine) unrecorded(err error) { e.log.Warn("audit", "error", err) }
 
 func (e *engine) extractor(p extractParams, m model.Model, textOnly bool) *extract.Extractor {
 	g := e.state.guardFor(p.Hub, p.TeamName)
+	s := memories.New(p.Personal, p.Team, g)
+	s.Now = e.now
 	return &extract.Extractor{
 		Model: m, JSON: textOnly, Record: e.state.audit(workExtract, p.Personal, p.Session, e.now, e.unrecorded),
-		Store: memories.New(p.Personal, p.Team, g), Guard: g, Project: p.Project, Dir: e.state.extractDir(p.Personal), Now: e.now,
+		Store: s, Guard: g, Project: p.Project, Dir: e.state.extractDir(p.Personal), Now: e.now,
 	}
 }
 

@@ -175,7 +175,7 @@ func (f *Frontmatter) readKnown(flow map[string]string) {
 	f.Type = first("type", "metadata.type")
 	f.NodeType = first("metadata.node_type", "node_type")
 	f.OriginSessionID = first("metadata.originSessionId", "originSessionId")
-	f.Modified = parseTime(first("metadata.modified", "modified", "date"))
+	f.Modified = parseTime(first(timeKeys()...))
 	f.Pinned = strings.EqualFold(first("metadata.pinned", "pinned"), "true")
 }
 
@@ -184,7 +184,7 @@ func parseTime(s string) time.Time {
 	if s == "" {
 		return time.Time{} // failing to parse costs more than all the rest of a small head
 	}
-	for _, layout := range [...]string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly} {
+	for _, layout := range timeLayouts() {
 		if t, err := time.Parse(layout, s); err == nil {
 			return t.UTC()
 		}

@@ -63,13 +63,14 @@ func mergeHeads(base, local, remote []byte) (head []byte, bodies [3][]byte, how 
 // was, 0 when the fields do not tell.
 func laterSide(l, r memory.Frontmatter) int { return r.Modified.Compare(l.Modified) }
 
-// volatile reports whether clients rewrite the field on every save (ruling 13.16).
+// volatile reports whether the field is rewritten on every save (ruling 13.16), by clients
+// or by our own programs. A date is one where it is the memory's own time (ruling 13.19).
 func volatile(key string) bool {
 	switch strings.TrimPrefix(key, "metadata.") {
 	case "modified", "node_type", "originSessionId":
 		return true
 	}
-	return false
+	return key == "date"
 }
 
 // field is one field with the comments and blank lines before it.

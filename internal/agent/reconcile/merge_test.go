@@ -56,6 +56,13 @@ func TestMergeTexts(t *testing.T) {
 			want:   fm("name: n\nmetadata:\n  modified: 2026-01-03T00:00:00Z\n  originSessionId: s1\n", "X\ny\nZ\n"),
 		},
 		{
+			name:   "a date that both changed, the later side's stays",
+			base:   fm("name: n\ndate: 2026-01-01\n", "x\ny\nz\n"),
+			local:  fm("name: n\ndate: 2026-01-03\n", "X\ny\nz\n"),
+			remote: fm("name: n\ndate: 2026-01-02\n", "x\ny\nZ\n"),
+			want:   fm("name: n\ndate: 2026-01-03\n", "X\ny\nZ\n"),
+		},
+		{
 			name: "both add fields", base: fm("name: n\n", "x\n"),
 			local:  fm("name: n\nmetadata:\n  type: project\ntags: [a]\n", "x\n"),
 			remote: fm("name: n\nmetadata:\n  pinned: true\n", "x\n"),

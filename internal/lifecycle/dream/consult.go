@@ -72,6 +72,7 @@ func (d *Dreamer) consultOn(ctx context.Context, o Options, scope memory.Scope, 
 		return nil, err
 	}
 	staged := memories.New(personal, team, d.Guard)
+	staged.Now = d.Now
 	box := sandbox.Box{Project: d.Project, Store: staged, MaxRounds: modelRounds, Timeout: modelTime, AllowDelete: true, NoTeam: scope != memory.ScopeTeam, NoNew: scope == memory.ScopeTeam, At: d.Now(), Record: d.Record}
 	first := orient(base, scope)
 	if scope == memory.ScopePrivate {
@@ -176,7 +177,7 @@ func (d *Dreamer) adopt(ctx context.Context, staged *memories.Store, scope memor
 			t.deletes--
 		}
 		it.parse(bytes.Clone(m.Content))
-		it.fresh, it.ModTime = true, t.now
+		it.fresh, it.ModTime, it.clocks = true, t.now, clocksOf(t.now, t.now)
 		it.because(reasonModel)
 		written = append(written, it)
 	}

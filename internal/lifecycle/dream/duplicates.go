@@ -117,7 +117,7 @@ func (t *tree) restating(ctx context.Context) error {
 		body := string(p.Body())
 		for _, it := range at[p.begins()] {
 			t.effort.next()
-			if kindOf(p) == kindOf(it) && facts[it].coversAll(body) && sameSubject(it, p) && mentions(it, p) && len(extras(p, it)) == 0 && !clash(p, it) && t.drop(p, it, reasonRestates) {
+			if kindOf(p) == kindOf(it) && facts[it].coversAll(body) && sameSubject(it, p) && mentions(it, p) && len(extras(p, it)) == 0 && !clash(p, it) && !otherHook(it, p) && t.drop(p, it, reasonRestates) {
 				break
 			}
 			if t.effort.spent {
@@ -252,10 +252,7 @@ func (t *tree) absorb(keep, old *item, reason string) bool {
 	e := t.effort
 	if reason == reasonInto && (contradicts(old.statements(), keep.statements(), e) || contradicts(keep.statements(), old.statements(), e)) {
 		t.vain[vain{keep, old, keep.version, old.version}] = true
-		if !old.contested {
-			old.contested = true
-			t.say(Left{Ref: old.Ref.String(), Why: "it is nearly " + keep.Ref.String() + ", and says otherwise; a person or a model has to say which holds"})
-		}
+		t.contest(keep, old, "")
 		return false
 	}
 	if t.deletes <= 0 && !e.spent {
@@ -265,6 +262,14 @@ func (t *tree) absorb(keep, old *item, reason string) bool {
 	if e.spent {
 		t.vain[vain{keep, old, keep.version, old.version}] = true
 		t.unequal(keep, old)
+		return false
+	}
+	if otherHook(keep, old) && aside(keep, old) == "" {
+		superseded = append(superseded, old.Front.Description)
+	}
+	if len(superseded) > 0 && !keep.clocks.newer(old.clocks) {
+		t.vain[vain{keep, old, keep.version, old.version}] = true
+		t.contest(keep, old, whyWhichIsNewer)
 		return false
 	}
 	next := &item{Memory: keep.Memory}
@@ -279,8 +284,32 @@ func (t *tree) absorb(keep, old *item, reason string) bool {
 		return false
 	}
 	t.set(keep, next.Content, reasonMerged)
-	old.superseded = append(old.superseded, superseded...)
+	keep.clocks = keep.clocks.with(old.clocks)
+	if old.asOld.After(keep.asOld) {
+		keep.asOld = old.asOld
+	}
+	if len(superseded) > 0 {
+		old.superseded, old.whyGone = append(old.superseded, superseded...), reasonSuperseded
+	}
 	return true
+}
+
+// whyWhichIsNewer is why a memory stays that another one says otherwise than.
+const whyWhichIsNewer = " of the same thing, and which is newer cannot be told, by their own times and by their files'"
+
+// contest says, once, that two memories stay because they say otherwise.
+func (t *tree) contest(keep, old *item, why string) {
+	if old.contested {
+		return
+	}
+	old.contested = true
+	t.say(Left{Ref: old.Ref.String(), Why: "it is nearly " + keep.Ref.String() + ", and says otherwise" + why + "; a person or a model has to say which holds"})
+}
+
+// otherHook reports whether the descriptions of two memories say otherwise in nearly the
+// same words.
+func otherHook(keep, old *item) bool {
+	return compare(old.Front.Description, keep.Front.Description) == contrary
 }
 
 // vain is a pair of texts of which no one can be made.

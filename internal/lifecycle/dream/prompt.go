@@ -46,7 +46,10 @@ func orient(t *tree, scope memory.Scope) string {
 		}
 		age := "undated"
 		if at := it.Age(); !at.IsZero() {
-			age = at.UTC().Format("2006-01-02")
+			age = at.UTC().Format(time.DateOnly)
+			if file := it.time.UTC().Format(time.DateOnly); !it.fresh && file > age {
+				age += ", its file written " + file
+			}
 		}
 		fmt.Fprintf(&b, "- [%s] %s (%s, %d bytes): %s\n", kindOf(it), it.Ref, age, len(it.Content), short(it.Name()+" — "+it.Front.Description, 200))
 	}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -25,7 +26,7 @@ var facts = []string{
 }
 
 // TestNothingVanishes: whatever a store holds, a dream keeps every line of every memory, or
-// says that a newer one supersedes it; it keeps to its caps, never writes a personal line
+// says that one supersedes it that is newer by its own time and its file's; it keeps to its caps, never writes a personal line
 // to the team, never touches a head, and is done at once.
 func TestNothingVanishes(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
@@ -37,6 +38,7 @@ func TestNothingVanishes(t *testing.T) {
 		if err := os.MkdirAll(filepath.Join(w.dir, "team"), 0o700); err != nil {
 			rt.Fatal(err)
 		}
+		ages := map[string][2]int{} // in days: of the memory's own time, of its file's
 		n := rapid.IntRange(1, 14).Draw(rt, "memories")
 		for i := range n {
 			name := rapid.SampledFrom([]string{"Topic a", "Topic b", "topic-a", "Staging", "Production", "x v1", "x v2"}).Draw(rt, "name")
@@ -48,8 +50,16 @@ func TestNothingVanishes(t *testing.T) {
 			}
 			extra := rapid.SampledFrom([]string{"", "", "x-own: 1\n", "x-own: 2\n", "pinned: true\n"}).Draw(rt, "field")
 			end := rapid.SampledFrom([]string{"\n", "\n", "\r\n"}).Draw(rt, "end")
+			age := rapid.IntRange(0, 9).Draw(rt, "age")
+			own := age
+			if rapid.Bool().Draw(rt, "dated") {
+				own = rapid.IntRange(0, 9).Draw(rt, "own age")
+				extra += "modified: " + now.AddDate(0, 0, -own).Format(time.RFC3339) + "\n"
+			}
 			text := fmt.Sprintf("---\nname: %s\ntype: %s\n%s---\n\n%s\n", name, typ, extra, strings.Join(lines, "\n"))
-			w.write(fmt.Sprintf("%sm%d.md", where, i), strings.ReplaceAll(text, "\n", end), rapid.IntRange(0, 9).Draw(rt, "age"))
+			file := fmt.Sprintf("%sm%d.md", where, i)
+			ages[file] = [2]int{own, age}
+			w.write(file, strings.ReplaceAll(text, "\n", end), age)
 		}
 		w.write("MEMORY.md", rapid.SampledFrom([]string{"", "# Index\n- [m0](m0.md)\n- [gone](gone.md)\n- [m0](m0.md)\n"}).Draw(rt, "index"), 1)
 		before := w.files()
@@ -59,6 +69,7 @@ func TestNothingVanishes(t *testing.T) {
 		}
 		after := w.files()
 		check(rt, before, after, r)
+		supersededByNewer(rt, before, ages, r)
 		again, err := w.d.Run(t.Context(), dream.Options{Force: true})
 		if err != nil || len(again.Changes) > 0 && len(r.Left) == 0 {
 			rt.Fatalf("again: %q, %v; first %q\n%q\n%q", said(again), err, said(r), before, after)
@@ -155,6 +166,27 @@ func check(rt *rapid.T, before, after map[string]string, r dream.Report) {
 		for l := range strings.Lines(strings.ReplaceAll(text, "\r\n", "\n")) {
 			if !strings.Contains(teamBefore, l) && !strings.HasPrefix(l, "See [[") && !strings.HasPrefix(l, "Also noted as: ") {
 				rt.Fatalf("%s: %q was not the team's", name, l)
+			}
+		}
+	}
+}
+
+// supersededByNewer wants a newer memory, by both clocks, with another value for every line
+// that went.
+func supersededByNewer(rt *rapid.T, before map[string]string, ages map[string][2]int, r dream.Report) {
+	for _, c := range r.Changes {
+		for _, line := range c.Superseded {
+			key, _, _ := strings.Cut(plain(line), ":")
+			key, _, _ = strings.Cut(key, "：")
+			found := false
+			for name, text := range before {
+				newer := ages[name][0] <= ages[c.Ref.String()][0] && ages[name][1] <= ages[c.Ref.String()][1]
+				for l := range strings.Lines(text) {
+					found = found || newer && strings.HasPrefix(plain(l), key) && plain(l) != plain(line)
+				}
+			}
+			if !found {
+				rt.Fatalf("%s: %q went, and nothing newer says otherwise: %v\n%q", c.Ref, line, ages, before)
 			}
 		}
 	}

@@ -105,10 +105,13 @@ func (d *Dreamer) plan(ctx context.Context, o Options, touched []session, r *Rep
 	if err != nil {
 		return nil, err
 	}
+	records, err := d.Log(ctx)
+	if err != nil {
+		return nil, err
+	}
+	base.recall(records)
 	if !o.Force {
-		if err := d.decline(ctx, base); err != nil {
-			return nil, err
-		}
+		base.decline(records)
 	}
 	plain := base
 	switch {
@@ -183,11 +186,7 @@ func (d *Dreamer) vet(ctx context.Context, ref memories.Ref, content []byte) err
 
 // decline leaves alone what a person took back: memories that are again what they were
 // before a dream that was undone.
-func (d *Dreamer) decline(ctx context.Context, t *tree) error {
-	records, err := d.Log(ctx)
-	if err != nil {
-		return err
-	}
+func (t *tree) decline(records []Record) {
 	for _, r := range records {
 		if r.Undone.IsZero() {
 			continue
@@ -200,5 +199,4 @@ func (d *Dreamer) decline(ctx context.Context, t *tree) error {
 			}
 		}
 	}
-	return nil
 }

@@ -17,6 +17,7 @@ const (
 	reasonRestates   = "the team's memory says the same"
 	reasonMerged     = "took in what an older memory of the same subject said"
 	reasonInto       = "a newer memory of the same subject took in what it said"
+	reasonSuperseded = "a newer memory of the same subject says otherwise in part, and took in the rest"
 	reasonLinks      = "links lead to the memory that took the place of another"
 	reasonCitations  = "marked what it cites and is no longer there"
 	reasonHook       = "took in the rest of an index line that was too long"

@@ -21,6 +21,8 @@ type item struct {
 	memories.Memory
 	first  []byte    // the text on disk; nil = there is none yet
 	time   time.Time // the file's, on disk
+	asOld  time.Time // what the file is to be: its own time, or a younger one's that it took in
+	clocks clocks    // of all that it says
 	frozen bool      // it is left as it is
 	gone   bool      // deleted
 	// whyGone is the reason for that, the only one that a deleted memory has.
@@ -195,7 +197,7 @@ func (d *Dreamer) snapshot(ctx context.Context, s *memories.Store) (*tree, error
 		if m.Content == nil {
 			m.Content = []byte{} // nil is a file that is not there
 		}
-		it := &item{Memory: m, first: m.Content, time: m.ModTime}
+		it := &item{Memory: m, first: m.Content, time: m.ModTime, asOld: m.ModTime, clocks: clocksOf(m.Age(), m.ModTime)}
 		switch {
 		case m.Unreadable != nil:
 			it.frozen = true
@@ -313,7 +315,7 @@ func (t *tree) changes() []Change {
 	for _, it := range t.items {
 		c := Change{Ref: it.Ref, Reasons: it.reasons, Old: it.first, New: it.Content, OldTime: it.time, Superseded: it.superseded}
 		if !it.fresh {
-			c.NewTime = it.time
+			c.NewTime = it.asOld
 		}
 		switch {
 		case it.gone && it.first == nil:

@@ -173,11 +173,13 @@ func (e *Extractor) write(ctx context.Context, candidates []Candidate, dry bool,
 			list[len(list)-1].Front, _, _ = memory.ParseFrontmatter(content)
 		default:
 			text := withBody(twin, c.Body)
-			if _, err := e.Store.Replace(ctx, twin.Ref, text, memory.ETagOf(twin.Content)); err != nil {
+			w, err := e.Store.Replace(ctx, twin.Ref, text, memory.ETagOf(twin.Content))
+			if err != nil {
 				return err
 			}
 			r.Updated = append(r.Updated, twin.Ref)
-			twin.Content = text
+			twin.Content = w.Content
+			twin.Front, _, _ = memory.ParseFrontmatter(w.Content)
 		}
 	}
 	return nil

@@ -568,3 +568,26 @@ func TestNamesAndIndexLinesHoldTheFact(t *testing.T) {
 		t.Errorf("%s%v", index, err)
 	}
 }
+
+// TestAnUpdateSaysWhen: a memory that says its own time says the present once extraction
+// has updated it, however often in one run.
+func TestAnUpdateSaysWhen(t *testing.T) {
+	f := newFixture(t)
+	f.JSON = true
+	f.store.Now = func() time.Time { return time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC) }
+	ref := memories.Ref{Scope: memory.ScopePrivate, Path: "project_deploy_day.md"}
+	if err := os.MkdirAll(f.store.Dir(ref.Scope), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	head := "---\nname: Deploy day\ntype: project\nmodified: MODIFIED\nx: 1\n---\n"
+	if err := os.WriteFile(f.store.File(ref), []byte(strings.Replace(head, "MODIFIED", "2026-01-01T00:00:00Z", 1)+"Wednesday.\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f.talk.person("the deploy day moves about")
+	f.Model = &scripted.Model{Turns: []scripted.Turn{scripted.Say(`[{"name":"Deploy day","type":"project","description":"d","body":"Thursday."},{"name":"Deploy day","type":"project","description":"d","body":"Friday."}]`)}}
+	f.run()
+	got, err := os.ReadFile(f.store.File(ref))
+	if want := strings.Replace(head, "MODIFIED", "2026-11-30T09:00:00.000Z", 1) + "\nFriday.\n"; err != nil || string(got) != want {
+		t.Errorf("got %q, %v; want %q", got, err, want)
+	}
+}

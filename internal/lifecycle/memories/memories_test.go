@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -313,6 +314,39 @@ func TestLint(t *testing.T) {
 	for _, p := range problems {
 		if strings.HasPrefix(p.Rule, "index-") {
 			t.Errorf("after fixing: %+v", p)
+		}
+	}
+}
+
+// TestAChangedMemorySaysWhen: a memory that says when it was changed says so of every
+// change, unless the change itself says otherwise; no other byte of its head differs.
+func TestAChangedMemorySaysWhen(t *testing.T) {
+	s := newStore(t)
+	s.Now = func() time.Time { return time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC) }
+	text := func(modified, body string) string {
+		return "---\nname: Deploy day\nmetadata: \n  type: project\n  modified: " + modified + "\n  x: 1\n---\n\nDeploy day: " + body + "\n"
+	}
+	const old, now = "2026-01-01T00:00:00.000Z", "2026-11-30T09:00:00.000Z"
+	for name, test := range map[string]struct{ next, want string }{
+		"kept":         {text(old, "Friday"), text(now, "Friday")},
+		"set":          {text("2026-02-02", "Friday"), text("2026-02-02", "Friday")},
+		"taken out":    {"Deploy day: Friday\n", "Deploy day: Friday\n"},
+		"not a change": {text(old, "Wednesday"), text(old, "Wednesday")},
+	} {
+		r := memories.Ref{Scope: memory.ScopePrivate, Path: "project_deploy.md"}
+		if err := os.MkdirAll(s.Dir(r.Scope), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(s.File(r), []byte(text(old, "Wednesday")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		w, err := s.Replace(t.Context(), r, []byte(test.next), memory.ETagOf([]byte(text(old, "Wednesday"))))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		got, err := os.ReadFile(s.File(r))
+		if err != nil || string(got) != test.want || string(w.Content) != test.want {
+			t.Errorf("%s: got %q, %v; told %q", name, got, err, w.Content)
 		}
 	}
 }

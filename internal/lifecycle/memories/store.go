@@ -78,6 +78,16 @@ type Store struct {
 	// NoTeam is why there is no team directory, for whoever asks for one; nil = nobody
 	// linked one.
 	NoTeam error
+	// Now is the clock by which a changed memory says when it was changed; nil = the
+	// system's.
+	Now func() time.Time
+}
+
+func (s *Store) now() time.Time {
+	if s.Now != nil {
+		return s.Now()
+	}
+	return time.Now()
 }
 
 // New returns the store of a personal directory and a team's, absolute; neither need

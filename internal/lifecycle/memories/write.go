@@ -66,6 +66,7 @@ func (d Draft) Compose() (memory.Path, []byte, error) {
 // Written is what became of a write.
 type Written struct {
 	Ref
+	Content []byte // what the file holds now
 	// Told is what the writer should hear: a cap that is passed, a warning of the guard.
 	Told []memory.Violation
 }
@@ -89,8 +90,19 @@ func (s *Store) Add(ctx context.Context, d Draft) (Written, error) {
 }
 
 // Replace gives a memory that still is old another text, and its index line the new
-// name and description. A text that changed meanwhile is memdir.ErrChanged.
+// name and description. A text that changed meanwhile is memdir.ErrChanged. Where the new
+// text says of its own time what the old one said, that becomes the present: what was
+// written just now must not pass for as old as what it takes the place of.
 func (s *Store) Replace(ctx context.Context, r Ref, content []byte, old memory.ETag) (Written, error) {
+	m, err := s.Get(ctx, r)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return Written{}, err
+	}
+	if err == nil && memory.ETagOf(m.Content) == old && !bytes.Equal(m.Content, content) {
+		if fm, _, err := memory.ParseFrontmatter(content); err == nil && fm.Modified.Equal(m.Front.Modified) {
+			content, _ = memory.WithModified(content, s.now())
+		}
+	}
 	return s.put(ctx, r, content, memory.IfMatch(old))
 }
 
@@ -109,7 +121,7 @@ func (s *Store) put(ctx context.Context, r Ref, content []byte, want memory.Prec
 	if err != nil {
 		return Written{}, err
 	}
-	return Written{Ref: r, Told: append(warnings, told...)}, nil
+	return Written{Ref: r, Content: content, Told: append(warnings, told...)}, nil
 }
 
 // judge refuses what may not be written: for the team what the guard says, and for both
@@ -187,7 +199,7 @@ func (s *Store) Share(ctx context.Context, r Ref, old memory.ETag) (Written, err
 		if err := s.MayShare(ctx, r, m.Content); err != nil {
 			return Written{}, err
 		}
-		w, err = Written{Ref: to}, nil
+		w, err = Written{Ref: to, Content: m.Content}, nil
 	}
 	if err != nil {
 		return Written{}, err

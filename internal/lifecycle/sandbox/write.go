@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/memsvc/memsvc/internal/lifecycle/dates"
 	"github.com/memsvc/memsvc/internal/lifecycle/memdir"
@@ -74,7 +73,7 @@ func (r *run) write(ctx context.Context, input []byte) (string, string, error) {
 	if errors.Is(err, fs.ErrExist) {
 		err = said("a memory of this type and name is there; read it and use edit")
 	}
-	return r.written(w, content, err, ref)
+	return r.written(w, err, ref)
 }
 
 // fresh refuses a text that a memory holds already, whatever that is called.
@@ -124,7 +123,6 @@ func (r *run) edit(ctx context.Context, input []byte) (string, string, error) {
 	if err := stillMemory(&m, next); err != nil {
 		return "", ref.String(), err
 	}
-	next = touched(next, time.Now())
 	if err := r.mayWrite(ctx, ref, m.Content, next); err != nil {
 		return "", ref.String(), err
 	}
@@ -138,7 +136,7 @@ func (r *run) edit(ctx context.Context, input []byte) (string, string, error) {
 	if errors.Is(err, memdir.ErrChanged) {
 		err = errChanged
 	}
-	return r.written(w, next, err, ref)
+	return r.written(w, err, ref)
 }
 
 // edited returns the text that an edit asks for.
@@ -182,25 +180,6 @@ func stillMemory(was *memories.Memory, next []byte) error {
 		return errEmpty
 	}
 	return nil
-}
-
-// touched sets the time of a memory that has one; without it the file's time counts.
-func touched(content []byte, now time.Time) []byte {
-	fm, _, err := memory.ParseFrontmatter(content)
-	if err != nil {
-		return content
-	}
-	for _, key := range []string{"metadata.modified", "modified"} {
-		f, ok := fm.Field(key)
-		i := bytes.IndexByte(f.Raw, ':')
-		if !ok || i < 0 || bytes.Count(f.Raw, []byte("\n")) != 1 {
-			continue
-		}
-		end := f.Raw[len(bytes.TrimRight(f.Raw, "\r\n")):]
-		line := fmt.Appendf(nil, "%s: %s%s", f.Raw[:i], now.UTC().Format("2006-01-02T15:04:05.000Z"), end)
-		return slices.Concat(content[:f.Offset], line, content[f.Offset+len(f.Raw):])
-	}
-	return content
 }
 
 func (r *run) remove(ctx context.Context, input []byte) (string, string, error) {
@@ -330,13 +309,13 @@ func (r *run) mayDelete(ctx context.Context) error {
 }
 
 // written notes a write that was done, and tells the model what it should know of it.
-func (r *run) written(w memories.Written, content []byte, err error, ref memories.Ref) (string, string, error) {
+func (r *run) written(w memories.Written, err error, ref memories.Ref) (string, string, error) {
 	if err != nil {
 		return "", ref.String(), err
 	}
-	r.seen[ref] = memory.ETagOf(content)
+	r.seen[ref] = memory.ETagOf(w.Content)
 	if _, ok := r.first[ref]; !ok {
-		r.first[ref] = len(content)
+		r.first[ref] = len(w.Content)
 	}
 	if !slices.Contains(r.res.Written, ref) {
 		r.res.Written = append(r.res.Written, ref)
