@@ -135,8 +135,8 @@ func (e hookEngine) Project(_ context.Context, cwd, seen string) (hooks.Project,
 	if p.link != nil {
 		turn.Hub, turn.TeamName = p.link.Hub, p.link.Team
 	}
-	finished := func(ctx context.Context, session, transcript string) error {
-		turn.Session, turn.Transcript = session, transcript
+	finished := func(ctx context.Context, t hooks.Turn) error {
+		turn.Session, turn.Transcript, turn.Compacting = t.Session, t.Transcript, t.Compacting
 		return c.finished(ctx, turn)
 	}
 	out := hooks.Project{Personal: p.Dir, Team: p.team, Store: c.store(p), Guard: g, Finished: finished, Notes: readNotes, Selector: c.hookSelector(), Off: p.Off != "", NoRecall: e.without}

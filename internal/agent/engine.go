@@ -50,6 +50,8 @@ type extractParams struct {
 	Transcript string `json:"transcript"`
 	Config     string `json:"config"` // the client's configuration directory
 	CWD        string `json:"cwd"`
+	// Compacting says that the conversation's context is about to be lost.
+	Compacting bool `json:"compacting,omitempty"`
 	// Mixed says that another project has the same memory directory: it is not tidied.
 	Mixed bool `json:"mixed,omitempty"`
 }
@@ -97,6 +99,12 @@ func (e *engine) take(p extractParams) error {
 	if e.closed {
 		return errors.New("extract: the daemon is stopping")
 	}
+	if p.Compacting && e.notes {
+		// The notes are wanted as soon as the client has compacted, whatever waits here.
+		now := p
+		e.wg.Go(func() { e.protected(func() { e.notesNow(now) }) })
+	}
+	p.Compacting = false
 	queue, working := e.waiting[p.Personal]
 	if !working {
 		queue = map[string]extractParams{}
@@ -169,9 +177,24 @@ func (e *engine) remember(ctx context.Context, p extractParams, m model.Model, t
 	}
 }
 
+// notesNow brings the notes of a conversation up to date that is being compacted. Where
+// there are none yet, rules fill them before a model does it better: the conversation goes on
+// with what is there.
+func (e *engine) notesNow(p extractParams) {
+	ctx, cancel := context.WithTimeout(e.ctx, workTime)
+	defer cancel()
+	m, _ := e.live.open()
+	if m != nil && !exists(notes.Path(p.Transcript)) {
+		e.keepNotes(ctx, p, nil)
+	}
+	e.keepNotes(ctx, p, m)
+}
+
 // keepNotes brings the notes of a conversation up to date, if enough was said.
 func (e *engine) keepNotes(ctx context.Context, p extractParams, m model.Model) {
-	r, err := notes.Keeper{Model: m, Config: p.Config, Secrets: noteSecrets(), Due: e.notesDue}.Update(ctx, p.Transcript, p.CWD, false)
+	due := e.notesDue
+	due.Compacting = p.Compacting
+	r, err := notes.Keeper{Model: m, Config: p.Config, Secrets: noteSecrets(), Due: due}.Update(ctx, p.Transcript, p.CWD, false)
 	switch {
 	case err != nil:
 		e.log.Warn("notes", "session", p.Session, "error", err)

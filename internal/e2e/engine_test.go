@@ -316,3 +316,28 @@ func TestFinishedTurnBecomesAMemory(t *testing.T) {
 	say("u2", "以后提交说明都用中文写。")
 	turn("the memory without a daemon", "以后提交说明都用中文写")
 }
+
+// TestNotesOfAFirstTurnSurviveACompaction: a long first turn has no end before its context is
+// compacted, and yet the conversation goes on with its notes.
+func TestNotesOfAFirstTurnSurviveACompaction(t *testing.T) {
+	h := hubtest.Start(t, hubtest.Options{})
+	d := desks(t, h, 1)[0]
+	talk := filepath.Join(t.TempDir(), "s1.jsonl")
+	var b strings.Builder
+	fmt.Fprintf(&b, `{"type":"user","uuid":"u1","sessionId":"s1","timestamp":"2026-03-10T10:00:00Z","message":{"content":"Take the parser apart."}}`+"\n")
+	for i := range 80 {
+		fmt.Fprintf(&b, `{"type":"assistant","uuid":"a%d","message":{"content":[{"type":"tool_use","id":"t%d","name":"Edit","input":{"file_path":"/w/parser_%d.go","old_string":"x","new_string":%q}}]}}`+"\n", i, i, i, strings.Repeat("y ", 1000))
+		fmt.Fprintf(&b, `{"type":"user","uuid":"r%d","message":{"content":[{"type":"tool_result","tool_use_id":"t%d","content":"done"}]}}`+"\n", i, i)
+	}
+	must(t, os.WriteFile(talk, []byte(b.String()), 0o600))
+	event := map[string]any{"session_id": "s1", "transcript_path": talk, "trigger": "auto"}
+	start := map[string]any{"session_id": "s1", "transcript_path": talk, "source": "compact"}
+	noted := func() bool { return strings.Contains(d.hook("SessionStart", start), "parser_79.go: changed") }
+	if noted() {
+		t.Fatal("there are notes before anything wrote them")
+	}
+	if got := d.hook("PreCompact", event); got != "" {
+		t.Errorf("the hook says %s", got)
+	}
+	hubtest.Eventually(t, patience, "the notes", noted)
+}

@@ -45,11 +45,13 @@ func table() []Event {
 		// Memories are made of conversations in Claude Code's form.
 		{Name: "Stop", clients: claude, do: (*handler).stop, say: nested},
 		{Name: "SessionEnd", clients: claude, do: (*handler).stop, say: nested},
+		{Name: "PreCompact", clients: claude, do: (*handler).beforeCompaction, say: nested},
 		{Name: "PreToolUse", Matcher: "apply_patch|Edit|Write", clients: []string{Codex, OpenCode}, do: (*handler).beforeTool, say: nested},
 		{Name: "BeforeAgent", clients: []string{Gemini}, do: (*handler).prompt, say: nested},
 		{Name: "BeforeTool", Matcher: "write_file|replace", clients: []string{Gemini}, do: (*handler).beforeTool, say: decided},
 		{Name: "AfterTool", clients: []string{Gemini}, do: (*handler).afterTool, say: nested},
 		{Name: "PreCompress", clients: []string{Gemini}, do: (*handler).compacted, say: nested},
+		{Name: "PostCompact", clients: []string{Codex}, do: (*handler).compacted, say: nested},
 		// Cursor's prompt event takes no context.
 		{Name: "sessionStart", clients: []string{Cursor}, do: (*handler).sessionStart, say: snaked},
 		{Name: "preToolUse", Matcher: "Write|Edit|StrReplace", clients: []string{Cursor}, do: (*handler).beforeTool, say: snaked},

@@ -58,10 +58,19 @@ type Project struct {
 	Changes func(ctx context.Context, since time.Time) ([]Change, error)
 	// Notes returns the notes of a conversation, "" if it has none.
 	Notes func(transcript string) string
-	// Finished hands over a turn that ended, for memories to be made of it.
-	Finished func(ctx context.Context, session, transcript string) error
+	// Finished hands over a turn, for memories and notes to be made of it.
+	Finished func(ctx context.Context, t Turn) error
 	// SyncNow asks the daemon to look at once, and does not wait for it.
 	SyncNow func(ctx context.Context)
+}
+
+// Turn is a turn of a conversation that ended, or whose context is about to be lost.
+type Turn struct {
+	Session    string
+	Transcript string // file
+	// Compacting says that a compaction begins: what the conversation needs of its notes to
+	// go on is written now.
+	Compacting bool
 }
 
 // Sync is how a shared directory is.

@@ -102,8 +102,12 @@ func (e *engine) Project(context.Context, string, string) (hooks.Project, error)
 		},
 		SyncNow: func(context.Context) { e.nudged++ },
 		Notes:   func(string) string { return e.notes },
-		Finished: func(_ context.Context, session, transcript string) error {
-			e.finished = append(e.finished, session+" "+transcript)
+		Finished: func(_ context.Context, turn hooks.Turn) error {
+			said := turn.Session + " " + turn.Transcript
+			if turn.Compacting {
+				said += " compacting"
+			}
+			e.finished = append(e.finished, said)
 			return nil
 		},
 	}, e.err
@@ -519,7 +523,12 @@ func TestFinishedTurnsAreHandedOver(t *testing.T) {
 	e.fire("Stop", map[string]any{"session_id": "s", "transcript_path": "/t.jsonl"})
 	e.fire("Stop", map[string]any{"session_id": "s", "transcript_path": "/t.jsonl", "agent_id": "a sub-agent"})
 	e.fire("SessionEnd", map[string]any{"session_id": "s2", "transcript_path": "/t2.jsonl", "reason": "logout"})
-	if got := strings.Join(e.finished, ", "); got != "s /t.jsonl, s2 /t2.jsonl" {
+	e.lookups = &lookups{}
+	if said, _ := e.fire("PreCompact", map[string]any{"session_id": "s3", "transcript_path": "/t3.jsonl", "trigger": "auto"}); said != "" || len(e.lookups.ended) > 0 {
+		t.Errorf("a compaction hears %q; the lookups of %q ended, though the turn goes on", said, e.lookups.ended)
+	}
+	e.fire("PreCompact", map[string]any{"session_id": "s3", "transcript_path": "/t3.jsonl", "agent_id": "a sub-agent"})
+	if got := strings.Join(e.finished, ", "); got != "s /t.jsonl, s2 /t2.jsonl, s3 /t3.jsonl compacting" {
 		t.Errorf("handed over: %s", got)
 	}
 }

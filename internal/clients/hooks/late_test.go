@@ -168,6 +168,7 @@ func TestOtherClientsHearAMemoryOnce(t *testing.T) {
 		"another form":      {"UserPromptSubmit", foreign, "SessionStart", "compact"},
 		"cleared":           {"UserPromptSubmit", foreign, "SessionStart", "clear"},
 		"before it is lost": {"BeforeAgent", foreign, "PreCompress", ""},
+		"after it was lost": {"UserPromptSubmit", foreign, "PostCompact", ""},
 	} {
 		e := newEngine(t)
 		e.write("feedback_testing.md", howWeTest)

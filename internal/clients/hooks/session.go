@@ -196,12 +196,25 @@ func (h *handler) stop(ctx context.Context) (Answer, error) {
 		return Answer{}, nil
 	}
 	h.endLookup(ctx)
-	if h.in.TranscriptPath == "" {
+	return Answer{}, h.handOver(ctx, false)
+}
+
+// beforeCompaction hands over what was said so far, in a turn that goes on. It says
+// nothing: whatever a client makes of an answer here, no compaction is held up.
+func (h *handler) beforeCompaction(ctx context.Context) (Answer, error) {
+	if h.in.AgentID != "" {
 		return Answer{}, nil
+	}
+	return Answer{}, h.handOver(ctx, true)
+}
+
+func (h *handler) handOver(ctx context.Context, compacting bool) error {
+	if h.in.TranscriptPath == "" {
+		return nil
 	}
 	p, err := h.engine.Project(ctx, h.in.CWD, "")
 	if err != nil || p.Off || p.Finished == nil {
-		return Answer{}, err
+		return err
 	}
-	return Answer{}, p.Finished(ctx, h.in.SessionID, h.in.TranscriptPath)
+	return p.Finished(ctx, Turn{Session: h.in.SessionID, Transcript: h.in.TranscriptPath, Compacting: compacting})
 }

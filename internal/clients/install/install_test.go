@@ -254,7 +254,7 @@ func TestClaudeCodeGetsItsForm(t *testing.T) {
 	if err := json.Unmarshal([]byte(h.read(".claude/settings.json")), &settings); err != nil {
 		t.Fatal(err)
 	}
-	for _, event := range []string{"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop", "SessionEnd"} {
+	for _, event := range []string{"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop", "SessionEnd", "PreCompact"} {
 		groups := settings.Hooks[event]
 		if len(groups) != 1 || len(groups[0].Hooks) != 1 {
 			t.Fatalf("%s: %+v", event, groups)
@@ -276,14 +276,14 @@ func TestClaudeCodeGetsItsForm(t *testing.T) {
 	before, after, _ := strings.Cut(whole, `"PostToolUse": [`)
 	h.write(".claude/settings.json", before+`"PostToolUse": [`+strings.Replace(after, `"hooks"`, `"matcher": "Write|Edit", "hooks"`, 1))
 	h.do("claude-code", install.User, false)
-	if text := h.read(".claude/settings.json"); strings.Contains(text, `"Write|Edit"`) || strings.Count(text, " hook ") != 6 {
+	if text := h.read(".claude/settings.json"); strings.Contains(text, `"Write|Edit"`) || strings.Count(text, " hook ") != 7 {
 		t.Errorf("an entry of old:\n%s", text)
 	}
 	// Another path of the program takes the old one's place; a person's own keys stay.
 	h.write(".claude.json", strings.Replace(h.read(".claude.json"), `"args"`, `"env": {"A": "b"}, "args"`, 1))
 	h.env.Command = install.Command{Exe: "/opt/memsync-agent"}
 	h.do("claude-code", install.User, false)
-	if text := h.read(".claude/settings.json"); strings.Contains(text, "my programs") || strings.Count(text, "/opt/memsync-agent") != 6 {
+	if text := h.read(".claude/settings.json"); strings.Contains(text, "my programs") || strings.Count(text, "/opt/memsync-agent") != 7 {
 		t.Errorf("the new path:\n%s", text)
 	}
 	if text := h.read(".claude.json"); strings.Contains(text, "my programs") || !strings.Contains(text, `"env": {"A": "b"}`) {

@@ -357,3 +357,55 @@ func TestOpenCode(t *testing.T) {
 	}
 	m.check(mo, l, out)
 }
+
+// TestClaudeCodeCompaction: the client tells of a compaction that it begins, and a
+// conversation of which nothing was noted before has its notes then. So short a one the client
+// does not compact after all.
+func TestClaudeCodeCompaction(t *testing.T) {
+	client := find(t, "claude/node_modules/@anthropic-ai/claude-code-*/claude", "claude/node_modules/@anthropic-ai/claude-code/cli.js")
+	m := newMachine(t)
+	mo := newModel(t, func(ask) say { return say{Text: "The parser is taken apart."} })
+	m.env = append(m.env, "ANTHROPIC_BASE_URL="+mo.URL, "ANTHROPIC_API_KEY=none", "ENABLE_TOOL_SEARCH=false", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "IS_SANDBOX=1")
+	t.Log(strings.TrimSpace(m.run(time.Minute, client, "--version")))
+	m.run(2*time.Minute, client, "-p", "Take the parser apart. "+strings.Repeat("It has many words. ", 4000))
+	m.run(time.Minute, m.exe, "install", "claude-code")
+	m.without("Stop", "SessionEnd") // which would bring the notes too
+	if path := strings.TrimSpace(m.run(time.Minute, m.exe, "notes", "path")); exists(path) {
+		t.Fatalf("%s is there before", path)
+	}
+	t.Log(m.run(2*time.Minute, client, "-p", "--continue", "/compact"))
+	if path := strings.TrimSpace(m.run(time.Minute, m.exe, "notes", "path")); !exists(path) {
+		t.Errorf("%s is not there after the compaction", path)
+	}
+	m.run(2*time.Minute, client, "-p", "--continue", "go on please")
+	asks := mo.Asks()
+	if last := asks[len(asks)-1].Body; !strings.Contains(last, "notes of this conversation so far") || !strings.Contains(last, "Take the parser apart") {
+		t.Error("the notes did not reach the model after the compaction")
+	}
+}
+
+// without takes hooks out of Claude Code's settings.
+func (m *machine) without(events ...string) {
+	m.t.Helper()
+	file := filepath.Join(m.home, ".claude", "settings.json")
+	var settings map[string]map[string]any
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(text, &settings)
+	}
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	for _, e := range events {
+		delete(settings["hooks"], e)
+	}
+	if text, err = json.Marshal(settings); err != nil {
+		m.t.Fatal(err)
+	}
+	m.configure(".claude/settings.json", string(text))
+}
+
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
+}

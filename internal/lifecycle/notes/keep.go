@@ -30,6 +30,9 @@ type Due struct {
 	FirstAt    int // tokens
 	Every      int // tokens
 	CallsSince int
+	// Compacting says that the context of the conversation is about to be lost: notes are due
+	// if it is long enough for any.
+	Compacting bool
 }
 
 // Path returns where the notes of a conversation are: in a directory beside its
@@ -124,6 +127,8 @@ func (d Due) early(f Facts, p progress) string {
 	switch {
 	case f.Tokens < first:
 		return fmt.Sprintf("the conversation has about %d tokens; notes begin at %d", f.Tokens, first)
+	case d.Compacting:
+		return ""
 	case p.Tokens > f.Tokens:
 		return "" // another conversation under the name, or one that was cut
 	case p.Tokens == 0:

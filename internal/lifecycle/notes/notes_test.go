@@ -295,6 +295,26 @@ func TestAVeryLongText(t *testing.T) {
 	}
 }
 
+// Before a compaction notes are due however little was said since the last ones, unless the
+// conversation is too short for any.
+func TestNotesAreDueBeforeACompaction(t *testing.T) {
+	k := newTalk(t)
+	k.person("Take the parser apart.")
+	keeper := notes.Keeper{Due: notes.Due{Compacting: true}}
+	if r, err := keeper.Update(t.Context(), k.file, "/w", false); err != nil || r.Skipped == "" {
+		t.Fatalf("of a short conversation: %+v, %v", r, err)
+	}
+	k.assistant(strings.Repeat("word ", 10_000))
+	for _, said := range []string{"the first", "the second"} {
+		k.person("This is " + said + " prompt.")
+		r, err := keeper.Update(t.Context(), k.file, "/w", false)
+		text, rerr := os.ReadFile(r.File)
+		if err != nil || rerr != nil || r.Skipped != "" || !strings.Contains(string(text), "This is "+said) {
+			t.Errorf("%s: %+v, %v, %v", said, r, err, rerr)
+		}
+	}
+}
+
 // TestWithinKeepsEverySection: where there is no room for all of the notes, no section that
 // has something goes whole, and what is told first and last in each stays.
 func TestWithinKeepsEverySection(t *testing.T) {
