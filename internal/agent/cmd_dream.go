@@ -44,9 +44,11 @@ type tidiedEntry struct {
 	Ref     string   `json:"ref"`
 	Kind    string   `json:"kind"` // create, edit or delete
 	Reasons []string `json:"reasons"`
-	Into    string   `json:"into,omitempty"`    // the memory that says what this one said
-	Skipped string   `json:"skipped,omitempty"` // why it was not done after all
-	Diff    string   `json:"diff,omitempty"`    // of a dry run, in the unified form
+	Into    string   `json:"into,omitempty"` // the memory that says what this one said
+	// Superseded are lines of it that went, since a newer memory says otherwise.
+	Superseded []string `json:"superseded,omitempty"`
+	Skipped    string   `json:"skipped,omitempty"` // why it was not done after all
+	Diff       string   `json:"diff,omitempty"`    // of a dry run, in the unified form
 }
 
 // leftEntry is what a dream left as it is.
@@ -81,6 +83,9 @@ func tidiedEntries(changes []dream.Change, withDiff bool) []tidiedEntry {
 	out := []tidiedEntry{}
 	for _, c := range changes {
 		e := tidiedEntry{Ref: c.Ref.String(), Kind: string(c.Kind), Reasons: append([]string{}, c.Reasons...), Skipped: c.Skipped}
+		if c.Skipped == "" {
+			e.Superseded = c.Superseded
+		}
 		if c.Into != (memories.Ref{}) {
 			e.Into = c.Into.String()
 		}
@@ -207,6 +212,9 @@ func (c tidiedEntry) line(would bool) string {
 	if c.Into != "" {
 		text += ", now in " + visible(c.Into)
 	}
+	for _, line := range c.Superseded {
+		text += "\n  superseded: " + visible(line)
+	}
 	return text + "\n"
 }
 
@@ -275,7 +283,7 @@ func (x *dreamCmd) log(c *command, p place) error {
 		}
 		fmt.Fprintf(c.Stdout, "%s  %s ago, by %s: %s%s\n", e.ID, age(c.Now(), e.Time), e.By, count(len(e.Changes), "change"), undone)
 		for _, ch := range e.Changes {
-			fmt.Fprint(c.Stdout, "  "+ch.line(false))
+			fmt.Fprint(c.Stdout, "  "+strings.ReplaceAll(ch.line(false), "\n  ", "\n    "))
 		}
 	}
 	if len(entries) == 0 {

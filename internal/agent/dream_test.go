@@ -23,6 +23,8 @@ func sampleDream() dream.Report {
 		Changes: []dream.Change{
 			{Ref: team("project_a.md"), Kind: dream.Edit, Reasons: []string{"relative dates are absolute now"}, Old: []byte("yesterday\n"), New: []byte("2026-02-28\n")},
 			{Ref: team("project_b.md"), Kind: dream.Delete, Reasons: []string{"another memory says the same"}, Old: []byte("b\n"), Into: team("project_a.md")},
+			{Ref: team("project_e.md"), Kind: dream.Delete, Reasons: []string{"a newer memory says otherwise in part"}, Old: []byte("Day: Tuesday\n"), Into: team("project_a.md"), Superseded: []string{"Day: Tuesday", "red \x1b[31m"}},
+			{Ref: team("project_f.md"), Kind: dream.Delete, Old: []byte("Day: Monday\n"), Into: team("project_a.md"), Superseded: []string{"Day: Monday"}, Skipped: "it was edited meanwhile"},
 			{Ref: memories.Ref{Scope: memory.ScopePrivate, Path: "MEMORY.md"}, Kind: dream.Create, New: []byte("- [A](a.md)\n")},
 			{Ref: team("project_c.md"), Kind: dream.Edit, Old: []byte("c\n"), New: []byte("d\n"), Skipped: "it was edited meanwhile"},
 		},
@@ -75,7 +77,7 @@ func TestLastDreamIsKept(t *testing.T) {
 	note("/b", dream.Report{Skipped: dream.GateTime}, nil)
 	note("/b", dream.Report{DryRun: true}, nil)
 	note("/a", dream.Report{By: "rules"}, errors.New("disk full"))
-	want := []DreamStatus{{Memory: "/a", Time: noon, By: "rules", Error: "disk full"}, {Memory: "/b", Time: noon, By: "rules", Changes: 3, Deleted: 1, ID: sampleDream().ID}}
+	want := []DreamStatus{{Memory: "/a", Time: noon, By: "rules", Error: "disk full"}, {Memory: "/b", Time: noon, By: "rules", Changes: 4, Deleted: 2, ID: sampleDream().ID}}
 	if d := cmp.Diff(want, s.dreams()); d != "" {
 		t.Error(d)
 	}
@@ -92,7 +94,7 @@ func TestLastDreamIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := s.dreams()[1]
-	if got.Undone == nil || !strings.HasSuffix(got.line(noon.Add(2*time.Hour)), "3 changes, 1 deleted; undone 1 h ago\n") {
+	if got.Undone == nil || !strings.HasSuffix(got.line(noon.Add(2*time.Hour)), "4 changes, 2 deleted; undone 1 h ago\n") {
 		t.Errorf("%+v: %s", got, got.line(noon.Add(2*time.Hour)))
 	}
 	note("/b", sampleDream(), nil)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/memsvc/memsvc/internal/lifecycle/dream"
 	"github.com/memsvc/memsvc/internal/lifecycle/memories"
 	"github.com/memsvc/memsvc/internal/memory"
 )
@@ -47,6 +48,11 @@ func TestTheNewerValueHolds(t *testing.T) {
 			for _, value := range []string{"Friday", "Wednesday"} {
 				if want := test.want == "" || test.want == value; strings.Contains(left, value) != want {
 					t.Errorf("%s stands there: %v; said %q, left %q", value, !want, said(r), r.Left)
+				}
+			}
+			for _, c := range r.Changes {
+				if c.Kind == dream.Delete && (cmp.Diff([]string{"Deploy day: Wednesday"}, c.Superseded) != "" || !strings.Contains(c.Reasons[0], "says otherwise in part")) {
+					t.Errorf("superseded %q, because %q", c.Superseded, c.Reasons)
 				}
 			}
 			if told := len(r.Left) == 1 && strings.Contains(r.Left[0].Why, "which is newer cannot be told"); told != (test.want == "") {
