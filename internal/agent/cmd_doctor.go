@@ -173,7 +173,7 @@ func (d *doctor) uploads(l Link) {
 
 func (d *doctor) dir(l Link) {
 	name := l.Name()
-	ws, err := workspace.New(l.Dir, workspace.Options{Now: d.c.Now})
+	ws, err := workspace.New(l.Dir, workspace.Options{Now: d.c.Now, Project: l.Key()})
 	if err != nil {
 		d.add(name, "directory", "failure", err.Error())
 		return

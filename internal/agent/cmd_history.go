@@ -45,6 +45,9 @@ func (c *command) dialWithToken(l Link) (*client.Client, error) {
 
 // workable refuses a link that a daemon could not even try.
 func (c *command) workable(l Link) error {
+	if err := l.checkOwner(); err != nil {
+		return err
+	}
 	cl, err := c.dial(l)
 	if err != nil {
 		return err

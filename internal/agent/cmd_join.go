@@ -45,6 +45,9 @@ func (x *joinCmd) Run(c *command) error {
 	if _, err := c.withLink(l); err != nil {
 		return err
 	}
+	if err := l.checkOwner(); err != nil {
+		return err
+	}
 	if _, err := c.state.lacksDir(l); err != nil {
 		return err
 	}

@@ -105,6 +105,9 @@ func (x *linkCmd) Run(c *command) error {
 	if _, err := c.withLink(l); err != nil {
 		return err
 	}
+	if err := l.checkOwner(); err != nil {
+		return err
+	}
 	note, err := x.askHub(c, l)
 	if err != nil {
 		return err
@@ -177,7 +180,7 @@ func (c *command) markAgain(l Link) error {
 	if err != nil || state.LinkID == "" {
 		return nil // a state that cannot be read names no marker; the cycle tells of it
 	}
-	return workspace.RestoreMarker(l.Dir, state.LinkID)
+	return workspace.RestoreMarker(l.Dir, state.LinkID, l.Key())
 }
 
 func (x *linkCmd) askHub(c *command, l Link) (note string, err error) {

@@ -146,6 +146,9 @@ func (x *syncCmd) fits(c *command, l Link) error {
 // nothing was ever synced, what the hub says of token and project. It changes nothing
 // here; a project that the token may make is made.
 func (c *command) ready(ctx context.Context, l Link) error {
+	if err := l.checkOwner(); err != nil {
+		return err
+	}
 	if _, err := c.state.lacksDir(l); err != nil {
 		return err
 	}
@@ -364,7 +367,7 @@ func (c *command) open(l Link, trashAge time.Duration) (*opened, error) {
 	if text := foundState(st.Report()); text != "" {
 		fmt.Fprintf(c.Stderr, "%s: %s\n", l.Name(), text)
 	}
-	ws, err := workspace.New(l.Dir, workspace.Options{Now: c.Now})
+	ws, err := workspace.New(l.Dir, workspace.Options{Now: c.Now, Project: l.Key()})
 	if err != nil {
 		return nil, errors.Join(err, st.Close(), cl.Close())
 	}

@@ -129,7 +129,7 @@ func (x *unlinkCmd) untie(c *command, l Link) error {
 	if c.state.has(l) {
 		// A state that cannot be read names no marker, and is forgotten all the same.
 		if state, err := c.peek(l); err == nil {
-			if err := workspace.RemoveMarker(l.Dir, state.LinkID); err != nil {
+			if err := workspace.RemoveMarker(l.Dir, state.LinkID, l.Key()); err != nil {
 				fmt.Fprintf(c.Stderr, "memsync-agent: %s: %s stays: %s\n", l.Dir, workspace.MarkerName, oneLine(err))
 			}
 		}

@@ -170,7 +170,9 @@ func (d *Daemon) start(l Link) error {
 	if err != nil {
 		return err
 	}
-	ws, err := workspace.New(l.Dir, d.opts.Scan)
+	scan := d.opts.Scan
+	scan.Project = l.Key()
+	ws, err := workspace.New(l.Dir, scan)
 	if err != nil {
 		return errors.Join(err, st.Close())
 	}

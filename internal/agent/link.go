@@ -71,6 +71,15 @@ func (s stateDir) check(l Link) error {
 	return checkDir(l.Dir, s.has(l))
 }
 
+// checkOwner refuses a directory that is linked to another project, from whatever state
+// directory. Where one link of many is such, the others run, and its status says so.
+func (l Link) checkOwner() error {
+	if err := workspace.CheckOwner(l.Dir, l.Key()); err != nil {
+		return usage("--dir %s: %v", l.Dir, err)
+	}
+	return nil
+}
+
 // checkDir applies ruling 13.1: the directory is the team/ directory itself, and nothing
 // personal lies in it. known says that this agent has served the link before.
 func checkDir(dir string, known bool) error {

@@ -61,6 +61,10 @@ func (c *cycle) look(ctx context.Context) (ok bool, err error) {
 	if c.snap.Marker == "" || s.state.LinkID == "" {
 		return true, c.mark(ctx)
 	}
+	if c.snap.MarkerBare {
+		// A disk that does not take it now keeps a marker that is as good as it ever was.
+		_ = s.ports.Local.PutMarker(ctx, s.state.LinkID)
+	}
 	return true, nil
 }
 

@@ -64,7 +64,8 @@ type Local interface {
 	Remove(ctx context.Context, path memory.Path, expect memory.ETag) error
 
 	// PutMarker writes the marker with the link's id into the root, making the root
-	// if it is missing, so that later scans can tell an emptied or replaced root.
+	// if it is missing, so that later scans can tell an emptied or replaced root. A marker
+	// of another project is left, and is an error; to Scan such a root is RootReplaced.
 	PutMarker(ctx context.Context, linkID string) error
 }
 
@@ -119,6 +120,9 @@ type Snapshot struct {
 	// Marker is the link id found in the marker; "" when there is none. An absent
 	// or foreign marker where a baseline exists is a brake (the syncer judges).
 	Marker string
+	// MarkerBare says that the marker does not name its project yet, as older agents wrote
+	// it: PutMarker with the same id adds that.
+	MarkerBare bool
 
 	// Files holds every regular file that could be read and whose path is valid,
 	// ignored ones left out. Two names on disk that are one key (NFC and NFD twins),

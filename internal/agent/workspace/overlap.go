@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/memsvc/memsvc/internal/memory"
 )
 
 // CheckOverlap refuses a directory that lies in a linked one, whoever linked that and
@@ -71,8 +73,9 @@ func insideAnother(dir, above string) string {
 }
 
 // RemoveMarker takes the marker of a link that is no more out of dir, if it is still
-// that link's; another one, or none, is left as it is.
-func RemoveMarker(dir, linkID string) error {
+// that link's; another one, or none, is left as it is. Two links that took over one
+// marker before it named its project have one id; then the project, key, tells.
+func RemoveMarker(dir, linkID string, key memory.ProjectKey) error {
 	root, err := os.OpenRoot(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -81,8 +84,8 @@ func RemoveMarker(dir, linkID string) error {
 		return fmt.Errorf("remove marker: %w", err)
 	}
 	defer root.Close()
-	id, err := readMarker(root)
-	if err != nil || id == "" || id != linkID {
+	m, err := readMarker(root)
+	if err != nil || m.id == "" || m.id != linkID || m.foreign(key) {
 		return err
 	}
 	if err := root.Remove(MarkerName); err != nil {
@@ -91,13 +94,13 @@ func RemoveMarker(dir, linkID string) error {
 	return syncDir(root)
 }
 
-// RestoreMarker writes the marker of a link that is taken up again into dir. It leaves
-// a marker that is there, and a directory that is not, as they are.
-func RestoreMarker(dir, linkID string) error {
+// RestoreMarker writes the marker of a link of a project that is taken up again into dir.
+// It leaves a marker that is there, and a directory that is not, as they are.
+func RestoreMarker(dir, linkID string, key memory.ProjectKey) error {
 	if fi, err := os.Stat(dir); err != nil || !fi.IsDir() || HasMarker(dir) {
 		return nil //nolint:nilerr // what is wrong with the directory is the cycle's to say
 	}
-	w, err := New(dir, Options{})
+	w, err := New(dir, Options{Project: key})
 	if err != nil {
 		return err
 	}

@@ -64,10 +64,10 @@ func TestLinkedInsideLinked(t *testing.T) {
 		t.Errorf("the outer link itself: %v", err)
 	}
 	// The marker of another link is left alone, one's own goes.
-	if err := RemoveMarker(inner.dir, "other"); err != nil || !HasMarker(inner.dir) {
+	if err := RemoveMarker(inner.dir, "other", memory.ProjectKey{}); err != nil || !HasMarker(inner.dir) {
 		t.Errorf("another link's marker: %v, there %t", err, HasMarker(inner.dir))
 	}
-	if err := RemoveMarker(inner.dir, "inner"); err != nil || HasMarker(inner.dir) {
+	if err := RemoveMarker(inner.dir, "inner", memory.ProjectKey{}); err != nil || HasMarker(inner.dir) {
 		t.Errorf("the marker: %v, there %t", err, HasMarker(inner.dir))
 	}
 	if s := scanOf(t, outer); len(s.Files) != 2 {

@@ -24,7 +24,7 @@ func (w *Workspace) Same(ctx context.Context, seen syncer.Snapshot) bool {
 		return false
 	}
 	defer e.root.Close()
-	if e.marker != seen.Marker || linkedAbove(w.dir) != "" {
+	if e.marker.id != seen.Marker || linkedAbove(w.dir) != "" {
 		return false
 	}
 	rules, err := readSmall(e.root, IgnoreName, maxIgnoreBytes+1)

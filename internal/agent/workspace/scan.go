@@ -53,7 +53,7 @@ type unsettled struct {
 // Scan returns what is there now. It writes nothing.
 func (w *Workspace) Scan(ctx context.Context) (syncer.Snapshot, error) {
 	e := w.enter()
-	snap := syncer.Snapshot{Root: e.cond, Detail: e.detail, Marker: e.marker, Files: map[memory.Path]syncer.LocalFile{}, Dirs: map[memory.Path]time.Time{}}
+	snap := syncer.Snapshot{Root: e.cond, Detail: e.detail, Marker: e.marker.id, Files: map[memory.Path]syncer.LocalFile{}, Dirs: map[memory.Path]time.Time{}}
 	if e.cond != syncer.RootOK {
 		return snap, nil
 	}
@@ -62,6 +62,7 @@ func (w *Workspace) Scan(ctx context.Context) (syncer.Snapshot, error) {
 		snap.Root, snap.Detail = syncer.RootUnknown, insideAnother(w.dir, above)
 		return snap, nil
 	}
+	snap.MarkerBare = e.marker.id != "" && e.marker.project == memory.ProjectKey{} && w.opts.Project != memory.ProjectKey{}
 	w.gen++
 	w.leftover, w.torn = nil, nil
 	s := &scan{w: w, ctx: ctx, now: w.opts.Now(), snap: &snap, owners: make(map[memory.Path]*file, len(w.tree.files))}

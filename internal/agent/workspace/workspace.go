@@ -18,6 +18,9 @@ import (
 
 // Options say how a Workspace looks at files; a zero field takes its default.
 type Options struct {
+	// Project is whose directory it is; a marker of another one makes it unsuitable. The
+	// zero value makes no difference between projects.
+	Project memory.ProjectKey
 	// Now is the machine's clock; time.Now.
 	Now func() time.Time
 	// Settle is how old an empty file must be to be believed: editors truncate
@@ -102,7 +105,7 @@ type entered struct {
 	root   *os.Root // nil unless cond is RootOK
 	cond   syncer.RootCondition
 	detail string
-	marker string
+	marker marker
 	// Set with cond RootUnknown when nothing more is known than this error.
 	err error
 }
@@ -122,30 +125,33 @@ func (w *Workspace) enter() entered {
 	if err != nil {
 		return entered{cond: syncer.RootUnknown, detail: err.Error(), err: err}
 	}
-	bad := func(cond syncer.RootCondition, marker, detail string) entered {
+	bad := func(cond syncer.RootCondition, m marker, detail string) entered {
 		_ = root.Close()
-		return entered{cond: cond, marker: marker, detail: detail}
+		return entered{cond: cond, marker: m, detail: detail}
 	}
 	// What was opened counts, not what was there a moment before.
 	fi, err = root.Stat(".")
 	if err != nil {
-		return bad(syncer.RootUnknown, "", err.Error())
+		return bad(syncer.RootUnknown, marker{}, err.Error())
 	}
-	marker, err := readMarker(root)
+	m, err := readMarker(root)
 	if err != nil {
-		return bad(syncer.RootUnknown, "", err.Error())
+		return bad(syncer.RootUnknown, marker{}, err.Error())
+	}
+	if m.foreign(w.opts.Project) {
+		return bad(syncer.RootReplaced, m, ofAnother(w.dir, m.project))
 	}
 	if w.rootInfo != nil && !os.SameFile(fi, w.rootInfo) {
-		if w.marker != "" && marker != w.marker {
-			return bad(syncer.RootReplaced, marker, fmt.Sprintf("%s is another directory than before, without this link's marker (%s)", w.dir, describe(fi)))
+		if w.marker != "" && m.id != w.marker {
+			return bad(syncer.RootReplaced, m, fmt.Sprintf("%s is another directory than before, without this link's marker (%s)", w.dir, describe(fi)))
 		}
 		w.forget()
 	}
 	w.rootInfo = fi
-	if marker != "" {
-		w.marker = marker
+	if m.id != "" {
+		w.marker = m.id
 	}
-	return entered{root: root, cond: syncer.RootOK, marker: marker}
+	return entered{root: root, cond: syncer.RootOK, marker: m}
 }
 
 // enterToWrite opens the root for a change. Unless it is the root that was scanned,
@@ -159,7 +165,7 @@ func (w *Workspace) enterToWrite(op string, path memory.Path) (*os.Root, error) 
 	if e.cond != syncer.RootOK {
 		return nil, fmt.Errorf("%s %s: %s: %w", op, path, e.detail, syncer.ErrLocalChanged)
 	}
-	if e.marker != known {
+	if e.marker.id != known {
 		_ = e.root.Close()
 		return nil, fmt.Errorf("%s %s: the marker in %s is gone or another one: %w", op, path, w.dir, syncer.ErrLocalChanged)
 	}
