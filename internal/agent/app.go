@@ -15,6 +15,7 @@ import (
 
 	"github.com/memsvc/memsvc/internal/buildinfo"
 	"github.com/memsvc/memsvc/internal/config"
+	"github.com/memsvc/memsvc/internal/lifecycle/model"
 	modelcommand "github.com/memsvc/memsvc/internal/lifecycle/model/command"
 	"github.com/memsvc/memsvc/internal/telemetry"
 )
@@ -83,7 +84,7 @@ func Main(ctx context.Context, app App) int {
 	if err == nil {
 		var abs string
 		if abs, err = filepath.Abs(expandHome(g.StateDir)); err == nil {
-			cmd := &command{App: app, ctx: ctx, state: stateDir(abs), configured: links, models: models, g: &g, warnings: warnings, stdout: stdout}
+			cmd := &command{App: app, ctx: ctx, state: stateDir(abs), configured: links, models: models, secrets: strictSecrets(), g: &g, warnings: warnings, stdout: stdout}
 			err = kctx.Run(cmd)
 		}
 	}
@@ -155,6 +156,7 @@ type command struct {
 	state      stateDir
 	configured []Link        // of the settings file
 	models     ModelSettings // of the settings file
+	secrets    model.Secrets // what no language model is shown
 	g          *grammar
 	warnings   []string  // of the environment
 	stdout     io.Writer // as it came, for a program that takes the terminal over

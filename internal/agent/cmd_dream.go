@@ -127,6 +127,7 @@ func (x *dreamCmd) Run(c *command) error {
 		return err
 	}
 	d.Model, d.TextOnly, d.Project = c.modelOrNone(), c.models.textOnly(), p.Root
+	d.Secrets = c.secrets
 	d.Record = c.state.audit(workDream, p.Dir, "", c.Now, c.unrecorded)
 	if d.Transcripts, err = c.transcriptDirs(false); err != nil {
 		return err

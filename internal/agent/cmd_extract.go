@@ -55,7 +55,7 @@ func (x *extractCmd) Run(c *command) error {
 	g := c.guardOf(p)
 	talk := extract.Conversation{Session: strings.TrimSuffix(filepath.Base(file), ".jsonl"), Transcript: file}
 	e := &extract.Extractor{
-		Model: m, JSON: c.models.textOnly(), Record: c.state.audit(workExtract, p.Dir, talk.Session, c.Now, c.unrecorded),
+		Model: m, Secrets: c.secrets, JSON: c.models.textOnly(), Record: c.state.audit(workExtract, p.Dir, talk.Session, c.Now, c.unrecorded),
 		Store: c.store(p), Guard: g, Project: p.Root, Dir: c.state.extractDir(p.Dir), Now: c.Now,
 	}
 	r, err := e.Run(c.ctx, talk, x.DryRun)

@@ -78,7 +78,7 @@ func TestNotesLeaveSecretsOut(t *testing.T) {
 		t.Fatalf("exit %d: %s%s", code, out, stderr)
 	}
 	out, stderr, code := invoke(t, "notes", "show", "--transcript", talk)
-	if code != ExitOK || strings.Contains(out, secret[:6]) || !strings.Contains(out, "[secret left out]") || !strings.Contains(out, "- Always squash before you merge") {
+	if code != ExitOK || strings.Contains(out, secret[:6]) || !strings.Contains(out, "[secret left out: memsvc-password]") || !strings.Contains(out, "- Always squash before you merge") {
 		t.Errorf("exit %d: %s%s", code, out, stderr)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 
 	"github.com/memsvc/memsvc/internal/lifecycle/notes"
-	"github.com/memsvc/memsvc/internal/secretscan"
 )
 
 type notesCmd struct {
@@ -60,7 +59,7 @@ func (x *notesUpdateCmd) Run(c *command) error {
 	if err != nil {
 		return err
 	}
-	r, err := notes.Keeper{Model: c.modelOrNone(), Config: p.config, Secrets: noteSecrets()}.Update(c.ctx, file, p.dir, true)
+	r, err := notes.Keeper{Model: c.modelOrNone(), Config: p.config, Secrets: c.secrets}.Update(c.ctx, file, p.dir, true)
 	if err != nil {
 		return err
 	}
@@ -69,20 +68,6 @@ func (x *notesUpdateCmd) Run(c *command) error {
 	}
 	fmt.Fprintln(c.Stdout, r.File)
 	return nil
-}
-
-// noteSecrets finds secrets under the strict default: notes are shared with nobody, so no
-// team's allowance is about them.
-func noteSecrets() notes.Secrets {
-	scanner := secretscan.New(secretscan.Options{})
-	return func(text string) ([]int, error) {
-		found, err := scanner.Scan("notes.md", []byte(text))
-		lines := make([]int, 0, len(found))
-		for _, f := range found {
-			lines = append(lines, f.Line)
-		}
-		return lines, err
-	}
 }
 
 type notesPathCmd struct{ conversationFlags }

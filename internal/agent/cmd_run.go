@@ -236,7 +236,7 @@ func (c *command) serve(d *Daemon, eng *engine, server *control.Server, ops net.
 	health.SetReady()
 	bg, stopOps := context.WithCancel(context.Background())
 	defer stopOps()
-	look := newLookups(eng.live.chooser, log, c.Now)
+	look := newLookups(eng.live.chooser, eng.live.strict(), log, c.Now)
 	var wg sync.WaitGroup
 	if ops != nil {
 		wg.Go(func() {

@@ -194,7 +194,7 @@ func (e *engine) notesNow(p extractParams) {
 func (e *engine) keepNotes(ctx context.Context, p extractParams, m model.Model) {
 	due := e.notesDue
 	due.Compacting = p.Compacting
-	r, err := notes.Keeper{Model: m, Config: p.Config, Secrets: noteSecrets(), Due: due}.Update(ctx, p.Transcript, p.CWD, false)
+	r, err := notes.Keeper{Model: m, Config: p.Config, Secrets: e.live.strict(), Due: due}.Update(ctx, p.Transcript, p.CWD, false)
 	switch {
 	case err != nil:
 		e.log.Warn("notes", "session", p.Session, "error", err)
@@ -211,6 +211,7 @@ func (e *engine) tidy(p extractParams) {
 	d := e.state.dreamer(p.Personal, p.Team, e.state.guardFor(p.Hub, p.TeamName), e.now)
 	d.Due = e.dreamDue
 	d.Model, d.TextOnly = e.live.open()
+	d.Secrets = e.live.strict()
 	d.Project, d.Session, d.Transcripts = p.Project, p.Session, []string{filepath.Dir(p.Transcript)}
 	d.Record = e.state.audit(workDream, p.Personal, "", e.now, e.unrecorded)
 	var r dream.Report
@@ -243,7 +244,7 @@ func (e *engine) extractor(p extractParams, m model.Model, textOnly bool) *extra
 	s := memories.New(p.Personal, p.Team, g)
 	s.Now = e.now
 	return &extract.Extractor{
-		Model: m, JSON: textOnly, Record: e.state.audit(workExtract, p.Personal, p.Session, e.now, e.unrecorded),
+		Model: m, Secrets: e.live.strict(), JSON: textOnly, Record: e.state.audit(workExtract, p.Personal, p.Session, e.now, e.unrecorded),
 		Store: s, Guard: g, Project: p.Project, Dir: e.state.extractDir(p.Personal), Now: e.now,
 	}
 }

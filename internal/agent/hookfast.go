@@ -39,6 +39,6 @@ func (app App) runPlainHook(ctx context.Context) int {
 	if len(app.Args) == 2 {
 		x.Event = app.Args[1]
 	}
-	_ = x.Run(&command{App: app, ctx: ctx, state: stateDir(state), g: &g}) // it says so itself, where somebody asks
+	_ = x.Run(&command{App: app, ctx: ctx, state: stateDir(state), secrets: strictSecrets(), g: &g}) // it says so itself, where somebody asks
 	return ExitOK
 }

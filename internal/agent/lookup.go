@@ -55,6 +55,7 @@ const maxLookups = 64
 type lookups struct {
 	// chooser returns who chooses at the moment, nil = nobody, and how long it may take.
 	chooser func() (model.Model, time.Duration)
+	secrets model.Secrets // what the model is not shown
 	log     *slog.Logger
 	now     func() time.Time
 
@@ -77,9 +78,9 @@ type lookup struct {
 	ok     bool // the model has chosen; else it failed
 }
 
-func newLookups(chooser func() (model.Model, time.Duration), log *slog.Logger, now func() time.Time) *lookups {
+func newLookups(chooser func() (model.Model, time.Duration), secrets model.Secrets, log *slog.Logger, now func() time.Time) *lookups {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &lookups{chooser: chooser, log: log, now: now, ctx: ctx, cancel: cancel, of: map[string]*lookup{}}
+	return &lookups{chooser: chooser, secrets: secrets, log: log, now: now, ctx: ctx, cancel: cancel, of: map[string]*lookup{}}
 }
 
 // begin starts the lookup of a prompt, in the place of an older one, and waits for it as
@@ -145,7 +146,7 @@ func (ls *lookups) choose(ctx context.Context, p lookupParams, m model.Model, ti
 		ls.log.Warn("lookup", "error", err)
 		return nil, false
 	}
-	c, err := recall.Selector{Model: m, Timeout: timeout}.Select(ctx, scanned, recall.Request{
+	c, err := recall.Selector{Model: m, Secrets: ls.secrets, Timeout: timeout}.Select(ctx, scanned, recall.Request{
 		Prompt: p.Prompt, Tools: p.Tools, Surfaced: p.Surfaced, Limit: inject.MaxTurnMemories, Now: began,
 	})
 	if err != nil || c.By != "model" {

@@ -53,7 +53,7 @@ func newHeld(t *testing.T) (*lookups, *held, func(session, turn string) lookupPa
 		t.Fatal(err)
 	}
 	h := &held{answers: make(chan string)}
-	ls := newLookups(func() (model.Model, time.Duration) { return h, time.Hour }, slog.New(slog.DiscardHandler), time.Now)
+	ls := newLookups(func() (model.Model, time.Duration) { return h, time.Hour }, nil, slog.New(slog.DiscardHandler), time.Now)
 	t.Cleanup(ls.close)
 	return ls, h, func(session, turn string) lookupParams {
 		return lookupParams{Session: session, Turn: turn, Personal: dir, Prompt: "what about a"}
@@ -199,7 +199,7 @@ func TestLookupsAreBounded(t *testing.T) {
 			t.Errorf("%+v is taken", bad)
 		}
 	}
-	none := newLookups(func() (model.Model, time.Duration) { return nil, 0 }, slog.New(slog.DiscardHandler), time.Now)
+	none := newLookups(func() (model.Model, time.Duration) { return nil, 0 }, nil, slog.New(slog.DiscardHandler), time.Now)
 	if r, err := none.begin(t.Context(), params("s", "t"), time.Hour); err != nil || r.State != hooks.LookupNone {
 		t.Errorf("without a model: %+v, %v", r, err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/memsvc/memsvc/internal/lifecycle/model/anthropic"
 	"github.com/memsvc/memsvc/internal/lifecycle/model/budget"
 	modelcommand "github.com/memsvc/memsvc/internal/lifecycle/model/command"
+	"github.com/memsvc/memsvc/internal/lifecycle/model/guarded"
 	"github.com/memsvc/memsvc/internal/lifecycle/model/openai"
 	"github.com/memsvc/memsvc/internal/lifecycle/recall"
 )
@@ -143,7 +144,9 @@ func oneKey(text, where string) (string, error) {
 }
 
 // open returns the model of the settings within its day's tokens; nil without settings.
-func (s ModelSettings) open(counter budget.Counter) model.Model {
+// Every way to a model leads through here, and so past the border that leaves out what
+// secrets finds.
+func (s ModelSettings) open(counter budget.Counter, secrets model.Secrets) model.Model {
 	var m model.Model
 	switch s.Provider {
 	case providerAnthropic:
@@ -157,7 +160,7 @@ func (s ModelSettings) open(counter budget.Counter) model.Model {
 	default:
 		return nil
 	}
-	return budget.Model{Model: m, Counter: counter, PerDay: s.perDay(), Timeout: s.timeout()}
+	return budget.Model{Model: guarded.Model{Model: m, Secrets: secrets}, Counter: counter, PerDay: s.perDay(), Timeout: s.timeout()}
 }
 
 func (s ModelSettings) perDay() int {
@@ -188,7 +191,7 @@ func (c *command) model() (model.Model, error) {
 	if err := c.models.check(); err != nil {
 		return nil, err
 	}
-	return c.models.open(c.state.modelCounter(c.Now)), nil
+	return c.models.open(c.state.modelCounter(c.Now), c.secrets), nil
 }
 
 // modelOrNone returns the configured model; nil if there is none, or if its settings
@@ -212,7 +215,7 @@ func (c *command) selector() (recall.Selector, error) {
 }
 
 func (c *command) selectorOf(s ModelSettings) recall.Selector {
-	return recall.Selector{Model: s.open(c.state.modelCounter(c.Now)), Timeout: min(s.timeout(), recall.DefaultModelTimeout)}
+	return recall.Selector{Model: s.open(c.state.modelCounter(c.Now), c.secrets), Secrets: c.secrets, Timeout: min(s.timeout(), recall.DefaultModelTimeout)}
 }
 
 // hookSelector chooses memories for a prompt that a person waits for. Settings that

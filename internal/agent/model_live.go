@@ -18,6 +18,7 @@ import (
 type liveModel struct {
 	file    string // "" = there is none
 	counter budget.Counter
+	secrets model.Secrets // what the model is not shown
 	log     *slog.Logger
 
 	mu       sync.Mutex // guards what follows
@@ -32,7 +33,7 @@ func (c *command) liveModel(log *slog.Logger) (*liveModel, error) {
 	if err != nil || c.g.Config == "" {
 		file = ""
 	}
-	return &liveModel{file: file, counter: c.state.modelCounter(c.Now), log: log}, err
+	return &liveModel{file: file, counter: c.state.modelCounter(c.Now), secrets: c.secrets, log: log}, err
 }
 
 // read returns the settings, and what is wrong with them. Settings that cannot be used
@@ -74,7 +75,7 @@ func (l *liveModel) open() (m model.Model, textOnly bool) {
 	if err != nil || s.Provider == "" {
 		return nil, false
 	}
-	return s.open(l.counter), s.textOnly()
+	return s.open(l.counter, l.secrets), s.textOnly()
 }
 
 // chooser returns the model that chooses memories for prompts, and its time; nil without
@@ -84,7 +85,15 @@ func (l *liveModel) chooser() (model.Model, time.Duration) {
 	if err != nil || s.Provider == "" || s.textOnly() {
 		return nil, 0
 	}
-	return s.open(l.counter), s.timeout()
+	return s.open(l.counter, l.secrets), s.timeout()
+}
+
+// strict returns what finds the secrets that no model is shown and no notes hold.
+func (l *liveModel) strict() model.Secrets {
+	if l == nil {
+		return strictSecrets()
+	}
+	return l.secrets
 }
 
 // perDay is how many tokens a day has; 0 without a model.

@@ -26,7 +26,7 @@ func TestModelSettingsAreReadAgain(t *testing.T) {
 	var log hubtest.Buffer
 	e := newEngine(stateDir(w.state), slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})), time.Now)
 	defer e.close()
-	e.live = &liveModel{file: w.config, counter: e.state.modelCounter(time.Now), log: e.log}
+	e.live = &liveModel{file: w.config, counter: e.state.modelCounter(time.Now), secrets: strictSecrets(), log: e.log}
 	talks := 0
 	by := func() string {
 		t.Helper()
@@ -86,7 +86,7 @@ func TestEngineDreams(t *testing.T) {
 	var log hubtest.Buffer
 	reg := prometheus.NewRegistry()
 	e := newEngine(stateDir(w.state), slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})), time.Now)
-	e.live, e.m = &liveModel{file: w.config, counter: e.state.modelCounter(time.Now), log: e.log}, newMetrics(reg)
+	e.live, e.m = &liveModel{file: w.config, counter: e.state.modelCounter(time.Now), secrets: strictSecrets(), log: e.log}, newMetrics(reg)
 	e.dream = false
 	defer e.close()
 	turn := func() {

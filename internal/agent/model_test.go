@@ -120,7 +120,7 @@ func TestAnswersHoldNoKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	endpoint := strings.TrimSpace(strings.SplitN(strings.SplitN(string(settings), "endpoint: ", 2)[1], "\n", 2)[0])
-	m := ModelSettings{Provider: providerOpenAI, Name: "tiny", Endpoint: endpoint, KeyFile: filepath.Join(filepath.Dir(w.config), "key")}.open(stateDir(w.state).modelCounter(time.Now))
+	m := ModelSettings{Provider: providerOpenAI, Name: "tiny", Endpoint: endpoint, KeyFile: filepath.Join(filepath.Dir(w.config), "key")}.open(stateDir(w.state).modelCounter(time.Now), nil)
 	resp, err := probe(t.Context(), m, true)
 	if err != nil || len(resp.Calls()) != 1 {
 		t.Fatalf("%+v, %v", resp, err)
@@ -294,7 +294,7 @@ func TestModelSettings(t *testing.T) {
 			t.Errorf("the error repeats a value: %v", err)
 		}
 	}
-	if err := (ModelSettings{}).open(budget.Counter{}); err != nil {
+	if err := (ModelSettings{}).open(budget.Counter{}, nil); err != nil {
 		t.Error("without settings there is a model")
 	}
 }

@@ -73,8 +73,8 @@ func (d *Dreamer) consultOn(ctx context.Context, o Options, scope memory.Scope, 
 	}
 	staged := memories.New(personal, team, d.Guard)
 	staged.Now = d.Now
-	box := sandbox.Box{Project: d.Project, Store: staged, MaxRounds: modelRounds, Timeout: modelTime, AllowDelete: true, NoTeam: scope != memory.ScopeTeam, NoNew: scope == memory.ScopeTeam, At: d.Now(), Record: d.Record}
-	first := orient(base, scope)
+	box := sandbox.Box{Project: d.Project, Store: staged, Secrets: d.Secrets, MaxRounds: modelRounds, Timeout: modelTime, AllowDelete: true, NoTeam: scope != memory.ScopeTeam, NoNew: scope == memory.ScopeTeam, At: d.Now(), Record: d.Record}
+	first := d.orient(base, scope)
 	if scope == memory.ScopePrivate {
 		if told := d.gather(ctx, touched); told != "" {
 			first += "\nFrom the sessions since the last time:\n" + told
@@ -83,7 +83,7 @@ func (d *Dreamer) consultOn(ctx context.Context, o Options, scope memory.Scope, 
 	m, system := d.Model, instructions(scope, d.Now())
 	if d.TextOnly {
 		m, system = &lister{Model: d.Model}, system+listForm
-		first += "\nTexts:\n" + texts(base, scope)
+		first += "\nTexts:\n" + d.texts(base, scope)
 	}
 	res, err := box.Run(ctx, m, system, []model.Message{model.Say(model.RoleUser, first)})
 	r.Rounds, r.Usage = r.Rounds+res.Rounds, r.Usage.Add(res.Usage)

@@ -18,6 +18,8 @@ type Dreamer struct {
 	Store *memories.Store // personal and team directories
 	Guard memories.Guard  // what it refuses is not written to the team's directory; nil = the store's
 	Model model.Model     // nil = rules alone
+	// Secrets finds what the model is not shown, while texts are whole; nil finds none.
+	Secrets model.Secrets
 	// TextOnly says that the model knows no tools: it answers once, with a list of what
 	// to do, instead of working.
 	TextOnly bool

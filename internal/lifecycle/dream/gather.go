@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/memsvc/memsvc/internal/lifecycle/extract"
+	"github.com/memsvc/memsvc/internal/lifecycle/model"
 	"github.com/memsvc/memsvc/internal/lifecycle/notes"
 	"github.com/memsvc/memsvc/internal/memory"
 )
@@ -35,7 +36,7 @@ func (d *Dreamer) gather(ctx context.Context, touched []session) string {
 			doc := notes.Parse(text)
 			for _, title := range []string{"Files and Functions", "Errors & Corrections", "Learnings"} {
 				if body := strings.TrimSpace(doc.Body(title)); body != "" {
-					part += title + ":\n" + short(body, maxSection) + "\n"
+					part += title + ":\n  " + model.Indented(short(d.Secrets.Masked(body), maxSection)) + "\n"
 				}
 			}
 		} else {
@@ -72,7 +73,7 @@ func (d *Dreamer) saidLast(ctx context.Context, file string) string {
 	var said []string
 	for _, s := range turns.Said {
 		if s.Person {
-			said = append(said, "The person said: "+short(strings.Join(strings.Fields(s.Text), " "), maxSaid)+"\n")
+			said = append(said, "The person said: "+d.Secrets.Line(s.Text, maxSaid)+"\n")
 		}
 	}
 	return strings.Join(said[max(len(said)-maxSaids, 0):], "")

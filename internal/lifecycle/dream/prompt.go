@@ -2,6 +2,7 @@ package dream
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -37,7 +38,7 @@ func instructions(scope memory.Scope, now time.Time) string {
 }
 
 // orient lists the memories.
-func orient(t *tree, scope memory.Scope) string {
+func (d *Dreamer) orient(t *tree, scope memory.Scope) string {
 	var b strings.Builder
 	b.WriteString("Memories:\n")
 	for _, it := range t.items {
@@ -51,7 +52,7 @@ func orient(t *tree, scope memory.Scope) string {
 				age += ", its file written " + file
 			}
 		}
-		fmt.Fprintf(&b, "- [%s] %s (%s, %d bytes): %s\n", kindOf(it), it.Ref, age, len(it.Content), short(it.Name()+" — "+it.Front.Description, 200))
+		fmt.Fprintf(&b, "- [%s] %s (%s, %d bytes): %s\n", kindOf(it), it.Ref, age, len(it.Content), d.Secrets.Line(it.Name()+" — "+it.Front.Description, 200))
 	}
 	return short(b.String(), 60_000)
 }
@@ -59,13 +60,25 @@ func orient(t *tree, scope memory.Scope) string {
 // maxTexts bounds what a model without tools is shown of the memories, in characters.
 const maxTexts = 120_000
 
-// texts prints the memories for a model that cannot read them by itself.
-func texts(t *tree, scope memory.Scope) string {
+// texts prints the memories for a model that cannot read them by itself. Each follows a
+// mark that no text can hold, since it depends on all of them. One with a secret is not
+// shown: what such a model changes it writes whole.
+func (d *Dreamer) texts(t *tree, scope memory.Scope) string {
+	list := t.byAge(scope)
+	sum := sha256.New()
+	for _, it := range list {
+		sum.Write(it.Content)
+	}
+	mark := fmt.Sprintf("=== %x ", sum.Sum(nil)[:6])
 	var b strings.Builder
-	for _, it := range t.byAge(scope) {
-		part := fmt.Sprintf("=== %s\n%s\n", it.Ref, it.Content)
+	for _, it := range list {
+		text := string(it.Content)
+		if d.Secrets.Masked(text) != text {
+			text = "(not shown, it holds a secret; leave it as it is)"
+		}
+		part := mark + fmt.Sprintf("%s\n%s\n", it.Ref, text)
 		if b.Len()+len(part) > maxTexts {
-			b.WriteString("=== (older ones are not shown)\n")
+			b.WriteString(mark + "(older ones are not shown)\n")
 			break
 		}
 		b.WriteString(part)

@@ -27,7 +27,9 @@ type Extractor struct {
 	Model model.Model    // nil = what was said in so many words is all
 	// JSON asks the model for a list in one answer, instead of letting it work with
 	// tools; for models that have none.
-	JSON    bool
+	JSON bool
+	// Secrets finds what the model is not shown, while texts are whole; nil finds none.
+	Secrets model.Secrets
 	Project string // directory that the model may read; "" = none
 	Dir     string // where cursors are kept; made for its owner only
 	Now     func() time.Time
@@ -187,8 +189,11 @@ func (e *Extractor) write(ctx context.Context, candidates []Candidate, dry bool,
 
 // unfit says why a candidate is no memory: a secret, or words of a model that refuses.
 func (e *Extractor) unfit(ctx context.Context, path memory.Path, content []byte, body string) string {
-	if model.Declines(body) {
+	switch {
+	case model.Declines(body):
 		return "a refusal is no memory"
+	case model.HoldsMark(string(content)):
+		return "what stands for a secret is no memory"
 	}
 	violations, _, err := e.Guard.Check(ctx, path, content)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,13 +52,13 @@ func (e *Extractor) ask(ctx context.Context, c Conversation, turns Turns, dry bo
 	var manifest strings.Builder
 	for _, m := range list {
 		typ, _ := m.Type()
-		fmt.Fprintf(&manifest, "- [%s] %s: %s\n", typ, m.Ref, short(m.Name()+" — "+m.Front.Description, 200))
+		fmt.Fprintf(&manifest, "- [%s] %s: %s\n", typ, m.Ref, e.Secrets.Line(m.Name()+" — "+m.Front.Description, 200))
 	}
-	first := []model.Message{model.Say(model.RoleUser, "Memories:\n"+manifest.String()+"\nSaid:\n"+script(turns.Said))}
+	first := []model.Message{model.Say(model.RoleUser, "Memories:\n"+manifest.String()+"\nSaid:\n"+script(turns.Said, e.Secrets))}
 	if e.JSON || dry {
 		return e.askList(ctx, first, turns.at(), dry, r)
 	}
-	box := sandbox.Box{Project: e.Project, Transcript: c.Transcript, Store: e.Store, NoTeam: true, At: turns.at(), Record: e.Record}
+	box := sandbox.Box{Project: e.Project, Transcript: c.Transcript, Store: e.Store, Secrets: e.Secrets, NoTeam: true, At: turns.at(), Record: e.Record}
 	before := map[memories.Ref]bool{}
 	for _, m := range list {
 		before[m.Ref] = true
@@ -135,10 +136,12 @@ func parseList(answer string) (list []Candidate, odd int, err error) {
 	return nil, 0, errNoList
 }
 
-// script prints what was said, the end of it if it is long.
-func script(said []Said) string {
-	var b strings.Builder
-	for _, s := range said {
+// script prints what was said without its secrets, the end of it if it is long. Each entry
+// begins at the margin, and nothing else does.
+func script(said []Said, secrets model.Secrets) string {
+	var entries []string
+	left := maxPrompt
+	for _, s := range slices.Backward(said) {
 		who := "Assistant"
 		if s.Person {
 			who = "Person"
@@ -147,11 +150,12 @@ func script(said []Said) string {
 		if !s.Time.IsZero() {
 			when = s.Time.Format(" (2006-01-02)")
 		}
-		fmt.Fprintf(&b, "%s%s: %s\n", who, when, s.Text)
+		r := []rune(model.Indented(secrets.Masked(s.Text)))
+		entries = append(entries, fmt.Sprintf("- %s%s: %s\n", who, when, string(r[max(len(r)-left, 0):])))
+		if left -= len(r); left <= 0 {
+			break
+		}
 	}
-	r := []rune(b.String())
-	if len(r) > maxPrompt {
-		r = r[len(r)-maxPrompt:]
-	}
-	return string(r)
+	slices.Reverse(entries)
+	return strings.Join(entries, "")
 }

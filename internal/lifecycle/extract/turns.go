@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/memsvc/memsvc/internal/lifecycle/model"
 	"github.com/memsvc/memsvc/internal/lifecycle/transcript"
 )
 
@@ -44,10 +45,10 @@ func (t *Turns) at() time.Time {
 }
 
 // maxMessages and maxText bound what one extraction looks at: the last messages, and
-// characters of each.
+// bytes of each.
 const (
 	maxMessages = 200
-	maxText     = 20_000
+	maxText     = 40_000
 )
 
 // ReadTurns reads a transcript after the message whose uuid is cursor; "" is from the
@@ -112,9 +113,7 @@ func (t *Turns) take(line *transcript.Line, dirs []string) {
 }
 
 func (t *Turns) add(s Said) {
-	if r := []rune(s.Text); len(r) > maxText {
-		s.Text = string(r[:maxText])
-	}
+	s.Text = model.Head(s.Text, maxText)
 	t.Said = append(t.Said, s)
 }
 

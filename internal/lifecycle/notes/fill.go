@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/memsvc/memsvc/internal/lifecycle/extract"
+	"github.com/memsvc/memsvc/internal/lifecycle/model"
 	"github.com/memsvc/memsvc/internal/lifecycle/transcript"
 )
 
@@ -103,7 +104,7 @@ func ends(text string) string {
 	if len(text) <= textHead+textTail {
 		return text
 	}
-	return strings.ToValidUTF8(text[:textHead], "") + "\n…\n" + strings.ToValidUTF8(text[len(text)-textTail:], "")
+	return model.Head(text, textHead) + "\n…\n" + model.Tail(text, textTail)
 }
 
 func (f *Facts) call(b transcript.Block, cwd string) {
@@ -156,11 +157,11 @@ func (f *Facts) result(b transcript.Block) {
 	delete(f.calls, b.ID)
 	isCommand := c.target != "" && f.files[c.target] == nil
 	if isCommand {
-		f.commands = append(f.commands, command{oneLine(c.target, maxKept), !b.Error})
+		f.commands = append(f.commands, command{kept(c.target), !b.Error})
 	}
-	what := oneLine(c.tool+" "+c.target, maxKept)
+	what := kept(c.tool + " " + c.target)
 	if b.Error {
-		f.errors = append(f.errors, failure{what: what, how: oneLine(firstLine(b.Text), maxKept)})
+		f.errors = append(f.errors, failure{what: what, how: kept(firstLine(b.Text))})
 		return
 	}
 	// The same thing that failed before and now does not was mended in between.
@@ -171,8 +172,11 @@ func (f *Facts) result(b transcript.Block) {
 	}
 }
 
-// maxKept bounds what is kept of a command or an error, in characters, and maxLine and
-// maxHow what is shown of them.
+// kept is what is kept of a command or an error until secrets are left out.
+func kept(s string) string { return model.Head(strings.Join(strings.Fields(s), " "), maxKept) }
+
+// maxKept bounds what is kept of a command or an error, in bytes, and maxLine and maxHow
+// what is shown of them, in characters.
 const (
 	maxKept = 4000
 	maxLine = 160

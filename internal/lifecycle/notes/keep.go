@@ -48,7 +48,7 @@ type Keeper struct {
 	// prompt may lie (session-memory/config/template.md, prompt.md); "" = none.
 	Config string
 	// Secrets finds what may stand in no notes, whoever wrote it; nil = nothing is one.
-	Secrets Secrets
+	Secrets model.Secrets
 	// Due says when it is time; the zero Due is the default.
 	Due Due
 }
@@ -104,12 +104,12 @@ func (k Keeper) Update(ctx context.Context, transcriptFile, cwd string, force bo
 		return r, err
 	}
 	facts.mask(k.Secrets)
-	d.each(k.Secrets.masked) // of notes that were there
+	d.each(k.Secrets.Masked) // of notes that were there
 	if err := k.fill(ctx, &d, &facts, &r); err != nil {
 		return r, err
 	}
 	if r.By == "model" {
-		d.each(k.Secrets.masked)
+		d.each(k.Secrets.Masked)
 	}
 	if err := replace(r.File, []byte(d.String())); err != nil {
 		return r, err
@@ -246,13 +246,13 @@ func (f *Facts) script() string {
 	i := 0
 	for _, a := range f.answers {
 		for i < len(f.prompts) && !f.prompts[i].at.After(a.at) {
-			b.WriteString("Person: " + f.prompts[i].text + "\n")
+			b.WriteString("- Person: " + model.Indented(f.prompts[i].text) + "\n")
 			i++
 		}
-		b.WriteString("Assistant: " + a.text + "\n")
+		b.WriteString("- Assistant: " + model.Indented(a.text) + "\n")
 	}
 	for ; i < len(f.prompts); i++ {
-		b.WriteString("Person: " + f.prompts[i].text + "\n")
+		b.WriteString("- Person: " + model.Indented(f.prompts[i].text) + "\n")
 	}
 	b.WriteString("Files:\n" + f.fileList(func(string) bool { return true }, maxFiles))
 	b.WriteString("Commands:\n" + f.workflow() + "Errors and corrections:\n" + f.mistakes() + "\n")

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/memsvc/memsvc/internal/lifecycle/model"
 	"github.com/memsvc/memsvc/internal/lifecycle/model/scripted"
 	"github.com/memsvc/memsvc/internal/lifecycle/notes"
 )
@@ -217,14 +218,14 @@ func TestCapsAndHeadings(t *testing.T) {
 // the model that writes them get it, nor the half of one that a cut would leave.
 func TestSecretsAreLeftOut(t *testing.T) {
 	const secret = "hunter2hunter2"
-	found := func(text string) ([]int, error) {
+	found := func(text string) ([]model.Secret, error) {
 		if strings.Contains(text, "unjudgeable") {
 			return nil, errors.New("too large")
 		}
-		var lines []int
+		var lines []model.Secret
 		for i, line := range strings.Split(text, "\n") {
 			if strings.Contains(line, secret) || strings.Contains(line, "-----BEGIN PRIVATE") {
-				lines = append(lines, i+1)
+				lines = append(lines, model.Secret{Line: i + 1, Rule: "memsvc-password"})
 			}
 		}
 		return lines, nil
@@ -248,7 +249,7 @@ func TestSecretsAreLeftOut(t *testing.T) {
 				t.Errorf("%q stands in the notes:\n%s", part, text)
 			}
 		}
-		if !strings.Contains(text, "[secret left out]") || k.Model == nil && !strings.Contains(d.Body("Learnings"), "Always squash before you merge") {
+		if !strings.Contains(text, "[secret left out: memsvc-password]") || k.Model == nil && !strings.Contains(d.Body("Learnings"), "Always squash before you merge") {
 			t.Errorf("too little or too much is left out:\n%s", text)
 		}
 	}

@@ -82,6 +82,7 @@ type Filtered struct {
 // Selector chooses memories.
 type Selector struct {
 	Model   model.Model   // nil = none: the ranker chooses
+	Secrets model.Secrets // what the model is not shown; nil finds none
 	Timeout time.Duration // of the model; 0 = DefaultModelTimeout
 }
 
@@ -157,8 +158,18 @@ Answer with JSON alone: {"files": ["file", ...]}`
 // errNonsense is an answer in which no list of files can be found.
 var errNonsense = errors.New("the model's answer holds no list of files")
 
+// maxPrompt bounds what a model is shown of a prompt, in bytes.
+const maxPrompt = 64 << 10
+
+// errSecret is a prompt of which nothing is left for a model.
+var errSecret = errors.New("the prompt holds a secret, so the model is not asked")
+
 // ask lets the model choose. What it names that was not offered, or twice, is ignored.
 func (s Selector) ask(ctx context.Context, offered []Memory, req Request, c *Choice) error {
+	prompt := s.Secrets.Masked(model.Head(req.Prompt, maxPrompt))
+	if model.OnlyMarks(prompt) {
+		return errSecret
+	}
 	timeout := s.Timeout
 	if timeout <= 0 {
 		timeout = DefaultModelTimeout
@@ -174,7 +185,7 @@ func (s Selector) ask(ctx context.Context, offered []Memory, req Request, c *Cho
 	resp, err := s.Model.Complete(limited, model.Request{
 		System: fmt.Sprintf(instructions, req.Limit),
 		Messages: []model.Message{model.Say(model.RoleUser,
-			"Notes:\n"+Manifest(shown, req.Now)+"\nRecent tools: "+oneLine(tools)+"\n\nRequest:\n"+req.Prompt)},
+			"Notes:\n"+Manifest(shown, req.Now)+"\nRecent tools: "+oneLine(tools)+"\n\nRequest:\n"+prompt)},
 		MaxTokens: 500,
 	})
 	c.Took = time.Since(began)

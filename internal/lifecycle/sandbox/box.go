@@ -29,16 +29,18 @@ const (
 
 // Box is what a run may touch. The zero value of each bound is its default.
 type Box struct {
-	Project     string          // directory that may be read; "" = none
-	Transcript  string          // file that may be read; "" = none
-	Store       *memories.Store // the memories, which may be read and written
-	MaxRounds   int             // answers of the model
-	MaxBytes    int             // of what all tools answer
-	Timeout     time.Duration   // of the run
-	ReadOnly    bool            // no writing at all
-	AllowDelete bool            // memories may be deleted, and most of a text too
-	NoTeam      bool            // the team's memories may be read but not changed
-	NoNew       bool            // memories may be changed, but none added
+	Project    string          // directory that may be read; "" = none
+	Transcript string          // file that may be read; "" = none
+	Store      *memories.Store // the memories, which may be read and written
+	// Secrets finds what the model is not shown, while texts are whole; nil finds none.
+	Secrets     model.Secrets
+	MaxRounds   int           // answers of the model
+	MaxBytes    int           // of what all tools answer
+	Timeout     time.Duration // of the run
+	ReadOnly    bool          // no writing at all
+	AllowDelete bool          // memories may be deleted, and most of a text too
+	NoTeam      bool          // the team's memories may be read but not changed
+	NoNew       bool          // memories may be changed, but none added
 	// At is the day as of which relative dates of what is written are made absolute; zero
 	// leaves them.
 	At time.Time

@@ -8,14 +8,20 @@ import (
 	"io"
 	"iter"
 	"strings"
+
+	"github.com/memsvc/memsvc/internal/lifecycle/model"
 )
 
 const (
 	maxLine    = 2000     // bytes shown of a line
 	maxScanned = 64 << 20 // bytes read by one call
+	textHead   = 8000     // bytes that tell whether it is a text
 )
 
-// line is one line of a text, cut to maxLine.
+// isBinary knows what is no text by its beginning.
+func isBinary(b []byte) bool { return bytes.IndexByte(b[:min(len(b), textHead)], 0) >= 0 }
+
+// line is one line of a text, cut to maxLine at the end of a word.
 type line struct {
 	n    int // from 1
 	text string
@@ -26,7 +32,7 @@ type line struct {
 func lines(ctx context.Context, from io.Reader, budget *int) iter.Seq2[line, error] {
 	return func(yield func(line, error) bool) {
 		in := bufio.NewReaderSize(from, 64<<10)
-		if head, _ := in.Peek(8000); bytes.IndexByte(head, 0) >= 0 {
+		if head, _ := in.Peek(textHead); isBinary(head) {
 			yield(line{}, errBinary)
 			return
 		}
@@ -34,7 +40,7 @@ func lines(ctx context.Context, from io.Reader, budget *int) iter.Seq2[line, err
 		for n := 1; ; {
 			piece, more, err := in.ReadLine()
 			*budget -= len(piece) + 1
-			if room := maxLine - len(b); room > 0 {
+			if room := maxLine + 1 - len(b); room > 0 {
 				b = append(b, piece[:min(room, len(piece))]...)
 			}
 			switch {
@@ -49,7 +55,7 @@ func lines(ctx context.Context, from io.Reader, budget *int) iter.Seq2[line, err
 			case more:
 				continue
 			}
-			if !yield(line{n, strings.ToValidUTF8(string(b), "?")}, nil) {
+			if !yield(line{n, strings.ToValidUTF8(model.Head(string(b), maxLine), "?")}, nil) {
 				return
 			}
 			b = b[:0]

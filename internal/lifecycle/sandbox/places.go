@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -39,6 +38,7 @@ var (
 	errNone   = said("there is no such file here")
 	errKind   = said("it is not a regular file")
 	errBinary = said("it is not a text")
+	errLarge  = said(fmt.Sprintf("it has more than %d bytes; files of that size are not read", maxFile))
 )
 
 // placeOf reads a name. Absolute ones, as transcripts have them, are understood where
@@ -147,22 +147,55 @@ func (r *run) memoryAt(ctx context.Context, rel string) (memories.Memory, error)
 		return memories.Memory{}, errNone
 	}
 	if err == nil {
-		r.seen[ref] = memory.ETagOf(m.Content)
+		r.saw(ref, m.Content)
 	}
 	return m, err
 }
 
-// content opens what may be read line by line.
+// saw notes that the model knows a memory as it is.
+func (r *run) saw(ref memories.Ref, content []byte) {
+	r.seen[ref] = memory.ETagOf(content)
+	r.partly[ref] = viewOf(content, r.Secrets).hidden
+}
+
+// content opens what may be read line by line, as it may be shown but for the lines of a
+// transcript, of which each is masked by itself.
 func (r *run) content(ctx context.Context, p place) (io.ReadCloser, error) {
+	text := ""
 	switch p.in {
 	case inProject:
-		return r.openProject(p.rel)
+		raw, err := r.projectText(p.rel)
+		if err != nil {
+			return nil, err
+		}
+		text = r.Secrets.Masked(raw)
 	case transcript:
 		return r.openTranscript()
+	default:
+		m, err := r.memoryAt(ctx, p.rel)
+		if err != nil {
+			return nil, err
+		}
+		text = viewOf(m.Content, r.Secrets).text
 	}
-	m, err := r.memoryAt(ctx, p.rel)
+	return io.NopCloser(strings.NewReader(text)), nil
+}
+
+// projectText reads a file of the project whole: what a line of it is, the others tell.
+func (r *run) projectText(rel string) (string, error) {
+	f, err := r.openProject(rel)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	return io.NopCloser(bytes.NewReader(m.Content)), nil
+	defer func() { _ = f.Close() }() // only read
+	b, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	switch {
+	case err != nil:
+		return "", said("it cannot be read")
+	case len(b) > maxFile:
+		return "", errLarge
+	case isBinary(b):
+		return "", errBinary
+	}
+	return string(b), nil
 }

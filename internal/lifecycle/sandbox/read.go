@@ -10,7 +10,10 @@ import (
 	"strings"
 )
 
-const maxEntries = 500 // of a listing
+const (
+	maxEntries = 500 // of a listing
+	maxAbout   = 300 // characters of a description in one
+)
 
 func (r *run) read(ctx context.Context, input []byte) (string, string, error) {
 	var in struct {
@@ -40,6 +43,9 @@ func (r *run) read(ctx context.Context, input []byte) (string, string, error) {
 		case in.Limit > 0 && l.n >= max(in.Offset, 1)+in.Limit || b.Len() > maxAnswer:
 			fmt.Fprintf(&b, "[more from line %d on]\n", l.n)
 			return b.String(), p.String(), nil
+		}
+		if p.in == transcript {
+			l.text = r.Secrets.Masked(l.text)
 		}
 		b.WriteString(l.text)
 		b.WriteByte('\n')
@@ -89,8 +95,7 @@ func (r *run) manifest(ctx context.Context, rel string) (string, error) {
 			continue
 		}
 		typ, _ := m.Type()
-		about := strings.Join(strings.Fields(m.Front.Description), " ")
-		fmt.Fprintf(&b, "[%s] memory/%s (%s): %s\n", typ, m.Ref, m.Age().UTC().Format("2006-01-02"), bounded(about, 300))
+		fmt.Fprintf(&b, "[%s] memory/%s (%s): %s\n", typ, m.Ref, m.Age().UTC().Format("2006-01-02"), r.Secrets.Line(m.Front.Description, maxAbout))
 	}
 	if n > maxEntries {
 		fmt.Fprintf(&b, "[and %d more]\n", n-maxEntries)

@@ -23,7 +23,8 @@ type run struct {
 	left    int      // bytes that tools may still answer
 	project *os.Root // nil = none
 	seen    map[memories.Ref]memory.ETag
-	first   map[memories.Ref]int // bytes of a text before this run changed it
+	partly  map[memories.Ref]bool // of those seen, the ones with lines that are left out
+	first   map[memories.Ref]int  // bytes of a text before this run changed it
 	shrunk  map[memories.Ref]bool
 	deletes int // that are still allowed; -1 = not counted yet
 }
@@ -31,7 +32,7 @@ type run struct {
 // open prepares a run; close ends it.
 func (b Box) open(res *Result) (*run, error) {
 	r := &run{Box: b, res: res, left: b.MaxBytes, deletes: -1,
-		seen: map[memories.Ref]memory.ETag{}, first: map[memories.Ref]int{}, shrunk: map[memories.Ref]bool{}}
+		seen: map[memories.Ref]memory.ETag{}, partly: map[memories.Ref]bool{}, first: map[memories.Ref]int{}, shrunk: map[memories.Ref]bool{}}
 	if b.Project != "" {
 		root, err := os.OpenRoot(b.Project)
 		if err != nil {

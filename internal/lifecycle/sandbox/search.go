@@ -12,6 +12,7 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/memsvc/memsvc/internal/lifecycle/memories"
+	"github.com/memsvc/memsvc/internal/lifecycle/model"
 )
 
 // The bounds of a search.
@@ -116,7 +117,7 @@ func (r *run) grepPlace(ctx context.Context, p place, s *search) (all bool, err 
 			return false, err
 		}
 		defer func() { _ = f.Close() }() // only read
-		return s.in(ctx, transcript, f)
+		return s.in(ctx, transcript, f, r.Secrets)
 	case inMemory:
 		return r.grepMemories(ctx, p.rel, s)
 	}
@@ -125,12 +126,11 @@ func (r *run) grepPlace(ctx context.Context, p place, s *search) (all bool, err 
 		if size > maxFile {
 			return true
 		}
-		f, err := r.openProject(rel)
+		text, err := r.projectText(rel)
 		if err != nil {
-			return true // gone meanwhile
+			return true // gone meanwhile, or no text
 		}
-		more, err := s.in(ctx, inProject+"/"+rel, f)
-		_ = f.Close() // only read
+		more, err := s.text(ctx, inProject+"/"+rel, text, r.Secrets.Masked)
 		if err != nil && !errors.Is(err, errBinary) {
 			failed = err
 			return false
@@ -149,7 +149,7 @@ func (r *run) grepMemories(ctx context.Context, rel string, s *search) (all bool
 		if !below(m.Ref, rel) {
 			continue
 		}
-		more, err := s.in(ctx, inMemory+"/"+m.String(), strings.NewReader(string(m.Content)))
+		more, err := s.text(ctx, inMemory+"/"+m.String(), string(m.Content), func(string) string { return viewOf(m.Content, r.Secrets).text })
 		if err != nil && !errors.Is(err, errBinary) {
 			return false, err
 		}
@@ -165,20 +165,39 @@ func below(m memories.Ref, rel string) bool {
 	return rel == "." || m.String() == rel || strings.HasPrefix(m.String(), rel+"/")
 }
 
-// search collects matching lines.
+// search collects matching lines, of texts as they are shown: what matches in a line that
+// is left out would tell what stands there.
 type search struct {
 	re     *regexp.Regexp
 	budget int // bytes that may still be read
 	found  []string
 }
 
-// in searches one text; more is false when there is enough.
-func (s *search) in(ctx context.Context, name string, from io.Reader) (more bool, err error) {
+// text searches a text that is shown in another form. That is made where a line matches
+// only, since most texts have none.
+func (s *search) text(ctx context.Context, name, text string, shown func(string) string) (more bool, err error) {
+	if s.budget -= len(text); s.budget < 0 {
+		return false, nil
+	}
+	once := search{re: s.re, budget: 2*len(text) + 1}
+	if more, err := once.in(ctx, name, strings.NewReader(text), nil); err != nil || more && len(once.found) == 0 {
+		return true, err
+	}
+	s.budget += len(text)
+	return s.in(ctx, name, strings.NewReader(shown(text)), nil)
+}
+
+// in searches one text; more is false when there is enough. Matching lines are masked by
+// secrets, nil = they are masked already.
+func (s *search) in(ctx context.Context, name string, from io.Reader, secrets model.Secrets) (more bool, err error) {
 	for l, err := range lines(ctx, from, &s.budget) {
 		if err != nil {
 			return true, err
 		}
 		if !s.re.MatchString(l.text) {
+			continue
+		}
+		if l.text = secrets.Masked(l.text); !s.re.MatchString(l.text) {
 			continue
 		}
 		s.found = append(s.found, fmt.Sprintf("%s:%d: %s", name, l.n, bounded(l.text, maxShown)))

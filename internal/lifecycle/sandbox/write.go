@@ -54,6 +54,9 @@ func (r *run) write(ctx context.Context, input []byte) (string, string, error) {
 	if model.Declines(in.Body) {
 		return "", "", errRefusal
 	}
+	if model.HoldsMark(in.Name + "\n" + in.Description + "\n" + in.Body) {
+		return "", "", errMark
+	}
 	d := memories.Draft{Type: typ, Name: in.Name, Description: dates.Absolute(in.Description, r.At), Body: dates.Absolute(in.Body, r.At), Scope: memory.ScopePrivate}
 	if in.Team {
 		d.Scope = memory.ScopeTeam
@@ -111,7 +114,7 @@ func (r *run) edit(ctx context.Context, input []byte) (string, string, error) {
 	if model.Declines(in.Body) {
 		return "", ref.String(), errRefusal
 	}
-	next, err := edited(&m, in.Old, dates.Absolute(in.New, r.At), dates.Absolute(in.Body, r.At))
+	next, err := r.edited(&m, in.Old, in.New, in.Body)
 	switch {
 	case err != nil:
 		return "", ref.String(), err
@@ -139,12 +142,17 @@ func (r *run) edit(ctx context.Context, input []byte) (string, string, error) {
 	return r.written(w, err, ref)
 }
 
-// edited returns the text that an edit asks for.
-func edited(m *memories.Memory, old, with, body string) ([]byte, error) {
+// edited returns the text that an edit asks for, in the words of what the model is shown.
+func (r *run) edited(m *memories.Memory, old, with, body string) ([]byte, error) {
+	v := viewOf(m.Content, r.Secrets)
 	switch {
 	case body != "" && old != "":
 		return nil, said("give old and new, or body, not both")
 	case body != "":
+		body, err := v.whole(body, r.At)
+		if err != nil {
+			return nil, err
+		}
 		head := m.Content[:len(m.Content)-len(m.Body())]
 		if len(head) > 0 {
 			body = "\n" + strings.TrimLeft(body, "\n")
@@ -157,13 +165,8 @@ func edited(m *memories.Memory, old, with, body string) ([]byte, error) {
 	case old == "":
 		return nil, said("old: say which part is to be replaced")
 	}
-	switch n := bytes.Count(m.Content, []byte(old)); {
-	case n == 0:
-		return nil, said("old: the text does not hold it; read the memory again")
-	case n > 1:
-		return nil, said(fmt.Sprintf("old: the text holds it %d times; give more of what surrounds it", n))
-	}
-	return bytes.Replace(m.Content, []byte(old), []byte(with), 1), nil
+	next, err := v.replaced(old, with, r.At)
+	return []byte(next), err
 }
 
 // stillMemory refuses an edit that leaves no memory: a head that cannot be read any
@@ -193,6 +196,9 @@ func (r *run) remove(ctx context.Context, input []byte) (string, string, error) 
 	}
 	if r.seen[ref] == "" {
 		return "", ref.String(), errUnread
+	}
+	if r.partly[ref] {
+		return "", ref.String(), errLeftOut
 	}
 	if err := r.mayDelete(ctx); err != nil {
 		return "", ref.String(), err
@@ -313,7 +319,7 @@ func (r *run) written(w memories.Written, err error, ref memories.Ref) (string, 
 	if err != nil {
 		return "", ref.String(), err
 	}
-	r.seen[ref] = memory.ETagOf(w.Content)
+	r.saw(ref, w.Content)
 	if _, ok := r.first[ref]; !ok {
 		r.first[ref] = len(w.Content)
 	}
