@@ -137,12 +137,9 @@ func (l *lister) Complete(ctx context.Context, req model.Request) (model.Respons
 // listed turns the list of an answer into calls. A memory is read before it is changed,
 // as the tools ask for.
 func listed(answer string) ([]model.ToolCall, error) {
-	for i, c := range answer {
-		if c != '[' {
-			continue
-		}
+	for v := range model.Values(answer, "[") {
 		var list []struct{ Do, Memory, Body, Type, Name, Description string }
-		if json.NewDecoder(strings.NewReader(answer[i:])).Decode(&list) != nil {
+		if json.Unmarshal(v, &list) != nil {
 			continue
 		}
 		var out []model.ToolCall

@@ -112,12 +112,9 @@ var errNoList = errors.New("extract: the model's answer holds no JSON array of m
 // parseList finds the list in an answer, whatever prose surrounds it. odd counts its
 // elements that have another shape; a list of nothing else is none.
 func parseList(answer string) (list []Candidate, odd int, err error) {
-	for i, r := range answer {
-		if r != '[' {
-			continue
-		}
+	for v := range model.Values(answer, "[") {
 		var elements []json.RawMessage
-		if json.NewDecoder(strings.NewReader(answer[i:])).Decode(&elements) != nil {
+		if json.Unmarshal(v, &elements) != nil {
 			continue
 		}
 		for _, e := range elements {

@@ -99,6 +99,10 @@ func ownLines(text string) []string {
 	return out
 }
 
+// maxAbbreviation is how many bytes the longest one has with its stop and what stands
+// before it: how much of a sentence is looked at, at each of its stops.
+const maxAbbreviation = 12
+
 // abbreviations end in a full stop that ends no sentence.
 var abbreviations = lazily(`(?i)\b(?:etc|e\.g|i\.e|vs|approx|resp|incl|no|nr|mr|mrs|dr|st|fig|cf|al)\.$`)
 
@@ -115,7 +119,7 @@ func cut(line string) []string {
 		if strings.ContainsRune(".!?", r) {
 			next, _ := utf8.DecodeRuneInString(line[end:])
 			// v1.2 and foo.go go on.
-			ends = end == len(line) || next == ' ' && (r != '.' || !abbreviations().MatchString(line[start:end]))
+			ends = end == len(line) || next == ' ' && (r != '.' || !abbreviations().MatchString(line[max(start, end-maxAbbreviation):end]))
 		}
 		if ends {
 			out = append(out, strings.TrimSpace(line[start:end]))

@@ -223,13 +223,9 @@ func (k Keeper) ask(ctx context.Context, d *Document, facts *Facts, r *Report) e
 	if err != nil {
 		return err
 	}
-	answer := resp.Text()
-	for i, c := range answer {
-		if c != '{' {
-			continue
-		}
+	for v := range model.Values(resp.Text(), "{") {
 		var sections map[string]string
-		if json.NewDecoder(strings.NewReader(answer[i:])).Decode(&sections) != nil {
+		if json.Unmarshal(v, &sections) != nil {
 			continue
 		}
 		for title, text := range sections {

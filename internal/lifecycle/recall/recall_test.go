@@ -260,6 +260,34 @@ func TestModelChooses(t *testing.T) {
 	}
 }
 
+// A model is asked with what is left of a prompt, and not at all if nothing is.
+func TestAModelIsShownAPromptWithoutItsSecrets(t *testing.T) {
+	secrets := model.Secrets(func(text string) (out []model.Secret, err error) {
+		for i, line := range strings.Split(text, "\n") {
+			if strings.Contains(line, "swordfish") {
+				out = append(out, model.Secret{Line: i + 1, Rule: "password"})
+			}
+		}
+		return out, nil
+	})
+	list := []recall.Memory{{Ref: "a.md", Name: "Deploy", Description: "about the deploy of services", Time: now}}
+	for prompt, asked := range map[string]bool{"deploy with swordfish": false, "swordfish\n\nswordfish": false, "the word is swordfish\nhow do I deploy": true, "how do I deploy" + strings.Repeat(" x", 1<<20): true} {
+		m := &scripted.Model{Turns: []scripted.Turn{scripted.Say(`{"files":["a.md"]}`)}}
+		c, err := recall.Selector{Model: m, Secrets: secrets}.Select(t.Context(), list, recall.Request{Prompt: prompt, Now: now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (c.By == "model") != asked || len(m.Asked()) > 0 != asked || !asked && !strings.Contains(c.Fallback, "holds a secret") {
+			t.Errorf("%.40q: by %s (%s), asked %d times", prompt, c.By, c.Fallback, len(m.Asked()))
+		}
+		if asked {
+			if text := m.Asked()[0].Messages[0].Parts[0].Text; strings.Contains(text, "swordfish") || !strings.Contains(text, "how do I deploy") || len(text) > 80<<10 {
+				t.Errorf("the model was shown %d bytes: %.200q", len(text), text)
+			}
+		}
+	}
+}
+
 func TestAmongEqualsThePinnedThenTheNewer(t *testing.T) {
 	s := newShelf(t)
 	const text = "---\nname: Rollback\ndescription: going back to an earlier version\ntype: reference\nmetadata:\n  pinned: %t\n---\n\nText.\n"

@@ -214,14 +214,10 @@ func (s Selector) ask(ctx context.Context, offered []Memory, req Request, c *Cho
 // filesIn finds the answer's list of files, whatever prose surrounds it: an object with
 // files, or a bare list of texts.
 func filesIn(answer string) ([]string, bool) {
-	for i, r := range answer {
-		if r != '{' && r != '[' {
-			continue
-		}
-		dec := json.NewDecoder(strings.NewReader(answer[i:]))
-		if r == '[' {
+	for v := range model.Values(answer, "{[") {
+		if v[0] == '[' {
 			var list []string
-			if dec.Decode(&list) == nil {
+			if json.Unmarshal(v, &list) == nil {
 				return list, true
 			}
 			continue
@@ -229,7 +225,7 @@ func filesIn(answer string) ([]string, bool) {
 		var object struct {
 			Files *[]string `json:"files"`
 		}
-		if dec.Decode(&object) == nil && object.Files != nil {
+		if json.Unmarshal(v, &object) == nil && object.Files != nil {
 			return *object.Files, true
 		}
 	}
