@@ -47,9 +47,13 @@ func (r remote) open(e *env) (*client.Client, error) {
 	}
 	return client.New(client.Options{
 		Addr: r.Hub, TokenFile: r.TokenFile, Plaintext: r.Plaintext, CAFile: r.CAFile, CertFile: r.CertFile, KeyFile: r.KeyFile,
-		UserAgent: "memsvc/" + buildinfo.Read().Version, CallTimeout: r.Timeout,
+		UserAgent: userAgent(), CallTimeout: r.Timeout,
+		Author: memory.Author{Machine: hostName(), Client: userAgent()},
 	})
 }
+
+// userAgent is how the program names itself to hubs, and in the commits that it makes.
+func userAgent() string { return "memsvc/" + buildinfo.Read().Version }
 
 // with runs do with a client of the hub.
 func (r remote) with(e *env, do func(*client.Client) error) (err error) {

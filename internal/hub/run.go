@@ -12,8 +12,11 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/memsvc/memsvc/internal/buildinfo"
 	"github.com/memsvc/memsvc/internal/hub/authn"
@@ -204,11 +207,14 @@ func Start(ctx context.Context, cfg Config, deps Deps) (_ *Hub, err error) {
 	return h, nil
 }
 
-// hostName is the machine's name as traces have it; "" where it cannot be told, or where
-// the guard takes it for a secret.
+// maxHostName is the longest name of a machine that a commit's author can carry, in bytes.
+const maxHostName = 256
+
+// hostName is the machine's name as traces and commits have it; "" where it cannot be
+// told, where no label holds it, or where the guard takes it for a secret.
 func hostName() string {
 	name, err := os.Hostname()
-	if err != nil {
+	if err != nil || len(name) > maxHostName || strings.IndexFunc(name, unicode.IsControl) >= 0 || !utf8.ValidString(name) {
 		return ""
 	}
 	if found, err := secretscan.New(secretscan.Options{}).Scan("", []byte(name)); err != nil || len(found) > 0 {
@@ -294,7 +300,7 @@ func (h *Hub) build(cfg Config, deps Deps, now func() time.Time, files *tlsFiles
 	}
 	h.front, err = rest.New(rest.Options{
 		Dial: h.rpc.DialLocal, Logger: h.log, Registerer: registry, MayName: telemetry.HostRule(web, cfg.AllowHosts),
-		CertKey: rpc.ClientCertKey,
+		CertKey: rpc.ClientCertKey, PeerKey: rpc.PeerKey,
 	})
 	if err != nil {
 		return err

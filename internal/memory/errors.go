@@ -79,7 +79,8 @@ type Error struct {
 	RequestID string
 }
 
-// Error returns the reason in words, the message and the violations.
+// Error returns the reason in words, the message, the violations, and the id under which
+// the hub's log has the cause.
 func (e *Error) Error() string {
 	var b strings.Builder
 	if e.Message != "" {
@@ -98,6 +99,9 @@ func (e *Error) Error() string {
 			break
 		}
 		b.WriteString(v.String())
+	}
+	if e.RequestID != "" && e.Reason == ReasonInternal {
+		b.WriteString(" " + e.RequestID)
 	}
 	return b.String()
 }

@@ -47,6 +47,9 @@ type Options struct {
 	// CertKey is the metadata that carries a verified client certificate, in DER, to
 	// the gRPC server. Callers cannot set it.
 	CertKey string
+	// PeerKey is the metadata that carries the address of the HTTP peer to the gRPC
+	// server. Callers cannot set it.
+	PeerKey string
 }
 
 // Front is the REST face. Close it when its server has ended.
@@ -57,6 +60,7 @@ type Front struct {
 	document []byte
 	log      *slog.Logger
 	certKey  string
+	peerKey  string
 	requests *prometheus.CounterVec
 	// parameters are those of the gateway's resources; see routeParameters.
 	parameters map[string][]string
@@ -86,7 +90,7 @@ func New(o Options) (*Front, error) {
 		return nil, fmt.Errorf("REST: connection to the gRPC server: %w", err)
 	}
 	f := &Front{
-		conn: conn, api: memsvcv1.NewMemoryServiceClient(conn), document: openapi.Document(), log: o.Logger, certKey: o.CertKey,
+		conn: conn, api: memsvcv1.NewMemoryServiceClient(conn), document: openapi.Document(), log: o.Logger, certKey: o.CertKey, peerKey: o.PeerKey,
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "memsvc_rest_requests_total", Help: "REST requests finished, by HTTP method and status.",
 		}, []string{"method", "status"}),
@@ -103,7 +107,7 @@ func New(o Options) (*Front, error) {
 		runtime.WithUnescapingMode(runtime.UnescapingModeAllCharacters),
 		runtime.WithIncomingHeaderMatcher(incomingHeader),
 		runtime.WithOutgoingHeaderMatcher(outgoingHeader),
-		runtime.WithMetadata(func(_ context.Context, r *http.Request) metadata.MD { return f.certificate(r) }),
+		runtime.WithMetadata(func(_ context.Context, r *http.Request) metadata.MD { return f.seen(r) }),
 		runtime.WithMiddlewares(f.checkParameters),
 		runtime.WithErrorHandler(f.gatewayError),
 		runtime.WithRoutingErrorHandler(f.routingError),
@@ -214,18 +218,22 @@ func (f *Front) serveDocument(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// certificate returns the metadata of r's client certificate, if one was verified and
-// stands alone.
-func (f *Front) certificate(r *http.Request) metadata.MD {
-	if f.certKey == "" || r.TLS == nil || len(r.TLS.VerifiedChains) == 0 || r.Header.Get("Authorization") != "" {
-		return metadata.MD{}
+// seen returns the metadata of what only this side sees of r: the peer's address, and its
+// client certificate, if one was verified and stands alone.
+func (f *Front) seen(r *http.Request) metadata.MD {
+	md := metadata.MD{}
+	if f.peerKey != "" {
+		md.Set(f.peerKey, r.RemoteAddr)
 	}
-	return metadata.Pairs(f.certKey, string(r.TLS.VerifiedChains[0][0].Raw))
+	if f.certKey != "" && r.TLS != nil && len(r.TLS.VerifiedChains) > 0 && r.Header.Get("Authorization") == "" {
+		md.Set(f.certKey, string(r.TLS.VerifiedChains[0][0].Raw))
+	}
+	return md
 }
 
 // outgoing returns the context of a call on behalf of r.
 func (f *Front) outgoing(r *http.Request) context.Context {
-	md := f.certificate(r)
+	md := f.seen(r)
 	if v := r.Header.Get("Authorization"); v != "" {
 		md.Set("authorization", v)
 	}

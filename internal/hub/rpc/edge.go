@@ -43,7 +43,7 @@ type edge struct {
 	secret   func(text string) bool
 	discreet func(error) error
 	// local says that the edge is the one inside the process, whose only caller tells
-	// truly which client certificate it has seen.
+	// truly which client certificate and which address it has seen.
 	local   bool
 	tracing *telemetry.Tracing // nil: off
 }
@@ -51,6 +51,10 @@ type edge struct {
 // ClientCertKey is the metadata in which REST hands a verified client certificate, in
 // DER, over to the server inside the process. From the network it means nothing.
 const ClientCertKey = "memsvc-client-cert-bin"
+
+// PeerKey is the metadata in which REST hands the address of its peer over to the server
+// inside the process. From the network it means nothing.
+const PeerKey = "memsvc-peer"
 
 type callKey struct{}
 
@@ -343,14 +347,25 @@ func (e *edge) leave(ctx context.Context, method string, c service.Call, begin t
 			attrs = append(attrs, "cause", err.Error())
 		}
 	}
-	if p, ok := peer.FromContext(ctx); ok && code == codes.Unauthenticated {
-		attrs = append(attrs, "peer", p.Addr.String())
+	if code == codes.Unauthenticated {
+		attrs = append(attrs, "peer", e.peer(ctx))
 		if why := authn.Why(err); why != "" {
 			attrs = append(attrs, "why", why)
 		}
 	}
 	e.log.Log(ctx, level, "call failed", attrs...)
 	return nil, st.Err()
+}
+
+// peer returns the address that the call came from; "" if nobody knows.
+func (e *edge) peer(ctx context.Context) string {
+	if e.local {
+		return header(ctx, PeerKey)
+	}
+	if p, ok := peer.FromContext(ctx); ok {
+		return p.Addr.String()
+	}
+	return ""
 }
 
 // unimplemented answers a method that does not exist.

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,11 +37,12 @@ type Imported struct {
 // Export writes an archive of the hub (scope ""), of teams/{team}, or of one
 // project. It needs an admin of the scope.
 func (s *Service) Export(ctx context.Context, c Call, scope string, w io.Writer) error {
+	subject := cut(cmp.Or(scope, tokenScope("", "")), 300)
 	key, err := s.exportScope(ctx, c, scope)
 	if err != nil {
-		return s.refused(ctx, c, key.Team, "export", cut(scope, 300), err)
+		return s.refused(ctx, c, key.Team, "export", subject, err)
 	}
-	if err := s.audit(ctx, c, key.Team, "export", cut("/"+scope, 300), ""); err != nil {
+	if err := s.audit(ctx, c, key.Team, "export", subject, ""); err != nil {
 		return err
 	}
 	return s.Archive.Export(ctx, key.Team, key.Project, scope == "", w)

@@ -83,6 +83,9 @@ func (p Principal) mayTeam(team memory.Team, role Role) error {
 	return nil
 }
 
+// scope names what the principal reaches.
+func (p Principal) scope() string { return tokenScope(p.Team, p.Project) }
+
 // mayHub asks whether the principal is an admin of the whole hub.
 func (p Principal) mayHub() error {
 	if p.Team != "" || p.Role < Admin {
@@ -91,10 +94,15 @@ func (p Principal) mayHub() error {
 	return nil
 }
 
+// denied says what the principal lacks: the role, or a scope wide enough for it.
 func denied(p Principal, role Role, subject string) error {
+	lacks := fmt.Sprintf("this needs the role %s, the token has %s", role, p.Role)
+	if p.Role >= role {
+		lacks = fmt.Sprintf("this needs the role %s of all of it, the token has it of %s only", role, p.scope())
+	}
 	return &memory.Error{
 		Reason:  memory.ReasonPermissionDenied,
-		Message: fmt.Sprintf("%s: this needs the role %s, the token has %s; ask an admin for another token", subject, role, p.Role),
+		Message: subject + ": " + lacks + "; ask an admin for another token",
 	}
 }
 
