@@ -56,8 +56,12 @@ type cycle struct {
 	// passed are the texts that paths went through on the hub since the cursor.
 	passed map[memory.Path]map[memory.ETag]memory.Revision
 	told   map[memory.Path]map[memory.Revision]memory.ETag // the same, by revision
-	marks  []Mark                                          // the commits since the cursor
-	stale  map[memory.Path]bool                            // follow the hub, but keep a copy
+	// authors are of the last texts that this cycle heard of; names are those that were
+	// judged.
+	authors map[memory.Path]credit
+	names   map[string]string
+	marks   []Mark               // the commits since the cursor
+	stale   map[memory.Path]bool // follow the hub, but keep a copy
 	// renamed are the paths that commits since the cursor renamed, new from old; moves
 	// are those where a local file follows (see moves.go).
 	renamed map[memory.Path]memory.Path
@@ -112,6 +116,8 @@ func (s *Syncer) cycle(ctx context.Context, follow bool) (Result, error) {
 		trashed: map[memory.Path]memory.ETag{},
 		renamed: map[memory.Path]memory.Path{},
 		moves:   map[memory.Path]memory.Path{},
+		authors: map[memory.Path]credit{},
+		names:   map[string]string{},
 		held:    map[memory.Path]Held{},
 		heldDel: map[memory.Path]bool{},
 		going:   map[memory.Path]bool{},

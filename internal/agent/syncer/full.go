@@ -71,6 +71,7 @@ func (c *cycle) pullAll(ctx context.Context, why pullReason, from memory.Cursor,
 		}
 		c.passed[m.Path] = seen
 		if !m.Deleted {
+			c.credited(ctx, m.Path, m.ETag, m.Author)
 			c.remote[m.Path] = remoteFile{ETag: m.ETag, Revision: m.Revision, Size: m.Size, ModTime: m.ModTime, Author: m.Author}
 		}
 	}

@@ -109,6 +109,9 @@ func (c *cycle) pullChanges(ctx context.Context) error {
 		} else {
 			c.pass(p, a.ETag, a.Revision)
 			c.remote[p] = remoteFile{ETag: a.ETag, Revision: a.Revision}
+			if a.Author != "" {
+				c.authors[p] = credit{a.ETag, a.Author}
+			}
 		}
 	}
 	c.cursor = st.Cursor
@@ -119,7 +122,7 @@ func (c *cycle) pullChanges(ctx context.Context) error {
 			return &stepError{step: "pull changes", err: err}
 		}
 		for i := range page.Commits {
-			c.fold(&page.Commits[i])
+			c.fold(ctx, &page.Commits[i])
 			c.cursor = page.Cursors[i]
 		}
 		c.passMarks(page.Cursors)
@@ -131,7 +134,7 @@ func (c *cycle) pullChanges(ctx context.Context) error {
 
 // fold takes one commit into the remote tree. What the baseline has seen already, as
 // after a crash before the cursor was saved, is passed over.
-func (c *cycle) fold(commit *memory.Commit) {
+func (c *cycle) fold(ctx context.Context, commit *memory.Commit) {
 	for _, u := range commit.Unfit {
 		c.holdUnfit(u)
 	}
@@ -148,6 +151,9 @@ func (c *cycle) fold(commit *memory.Commit) {
 			c.told[p] = map[memory.Revision]memory.ETag{}
 		}
 		c.told[p][commit.Revision] = ch.ETag
+		if c.base[p].HubRevision <= commit.Revision {
+			c.credited(ctx, p, ch.ETag, commit.Author)
+		}
 		if ch.Kind == memory.Redact {
 			c.scrub(p)
 		}
@@ -215,6 +221,7 @@ func (c *cycle) fetch(ctx context.Context, paths []memory.Path) error {
 			f := c.remote[m.Path]
 			if m.ETag == f.ETag && memory.ETagOf(m.Content) == m.ETag {
 				f.Content, f.ModTime, f.Author, f.Size = m.Content, m.ModTime, m.Author, m.Size
+				c.credited(ctx, m.Path, m.ETag, m.Author)
 				if f.Content == nil {
 					f.Content = []byte{}
 				}

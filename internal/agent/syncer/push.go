@@ -173,6 +173,9 @@ func (c *cycle) pushed(ctx context.Context, batch []unit, res CommitResult) erro
 			if o.shrunk != "" {
 				c.note(Note{Kind: NoteShrunk, Path: p, ETag: o.shrunk})
 			}
+			if res.Created {
+				c.credited(ctx, p, e, res.Commit.Author)
+			}
 			c.remote[p] = remoteFile{ETag: e, Revision: rev, Size: int64(len(o.text)), ModTime: o.change.ModTime}
 			c.setBase(p, BaseEntry{Text: e, Hub: e, Local: o.Local, HubRevision: rev}, o.text)
 			c.todo.DropIntents = append(c.todo.DropIntents, p)

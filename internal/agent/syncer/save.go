@@ -22,6 +22,7 @@ func (c *cycle) putBase(p memory.Path, entry BaseEntry, text []byte) {
 	if c.todo.PutBaseline == nil {
 		c.todo.PutBaseline = map[memory.Path]BaseEntry{}
 	}
+	entry.Author = c.authorOf(p, entry.Hub)
 	c.base[p] = entry
 	c.todo.PutBaseline[p] = entry
 	id := textID(string(p), string(entry.Local))
@@ -168,7 +169,7 @@ func (c *cycle) advance(ctx context.Context) error {
 		if was, known := st.Ahead[p]; known && was.ETag == hub.ETag && was.Revision == rev && !slices.Contains(c.todo.DropAhead, p) {
 			return
 		}
-		c.todo.PutAhead = append(c.todo.PutAhead, Ahead{Path: p, ETag: hub.ETag, Revision: rev})
+		c.todo.PutAhead = append(c.todo.PutAhead, Ahead{Path: p, ETag: hub.ETag, Revision: rev, Author: c.authorOf(p, hub.ETag)})
 	}
 	if c.full {
 		if err := c.saveRebased(ctx); err != nil {
@@ -202,6 +203,7 @@ func (c *cycle) advance(ctx context.Context) error {
 			behind(p, rev)
 		}
 	}
+	c.creditBase()
 	for _, p := range c.dropped {
 		if _, back := c.base[p]; !back {
 			c.todo.DropBaseline = append(c.todo.DropBaseline, p)

@@ -66,6 +66,9 @@ type BaseEntry struct {
 	// Local is the etag of the file on disk when both agreed. It differs from Hub
 	// for an index with lines that stay on this machine.
 	Local memory.ETag
+	// Author is who put the hub's text there, at most maxAuthorBytes in one line; "" where
+	// that is not known. It decides nothing.
+	Author string
 }
 
 // Ahead is what the hub holds at one path at the cursor, where that is not what the
@@ -76,6 +79,7 @@ type Ahead struct {
 	Path     memory.Path
 	ETag     memory.ETag // "" = deleted there
 	Revision memory.Revision
+	Author   string `json:",omitempty"` // as BaseEntry's
 }
 
 // Conflict is two edits that could not be merged. The hub's text is in place on

@@ -19,7 +19,7 @@ func fill(b testing.TB, s *State, n int) {
 		text := strings.Repeat(fmt.Sprintf("line %d of a memory\n", i), 100)
 		u.Texts = append(u.Texts, []byte(text))
 		e := etag(text)
-		u.PutBaseline[path(i)] = syncer.BaseEntry{Text: e, Hub: e, Local: e, HubRevision: memory.Revision(i)}
+		u.PutBaseline[path(i)] = syncer.BaseEntry{Text: e, Hub: e, Local: e, HubRevision: memory.Revision(i), Author: [3]string{"ann", "bob", "cem"}[i%3]}
 	}
 	if err := s.Apply(context.Background(), u); err != nil {
 		b.Fatal(err)
@@ -42,6 +42,30 @@ func BenchmarkOpenReadOnly(b *testing.B) {
 					b.Fatal(err)
 				}
 				must(b, r.Close())
+			}
+		})
+	}
+}
+
+// BenchmarkAuthors is what a prompt's hook pays for the authors of the team's memories that
+// it brings.
+func BenchmarkAuthors(b *testing.B) {
+	for _, n := range []int{200, 5000} {
+		b.Run(fmt.Sprintf("files=%d", n), func(b *testing.B) {
+			dir := b.TempDir()
+			s := mustOpen(b, dir)
+			fill(b, s, n)
+			must(b, s.rewrite())
+			ask := map[memory.Path]memory.ETag{}
+			for i := range 5 {
+				p := path(i * n / 5)
+				ask[p] = s.state.Baseline[p].Local
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if found, err := Authors(dir, link, ask); err != nil || len(found) != len(ask) {
+					b.Fatal(found, err)
+				}
 			}
 		})
 	}

@@ -49,6 +49,41 @@ type rest struct {
 	ClearRecovery bool              `json:",omitempty"`
 	KeepMarks     *memory.Revision  `json:",omitempty"`
 	PutMarks      []syncer.Mark     `json:",omitempty"`
+	credits
+}
+
+// credits are the authors of the record's baseline entries. They came later than the
+// entries and decide nothing, so they lie beside them, where a program that does not know
+// them passes them over.
+type credits struct {
+	Authors []string `json:",omitempty"` // each name once
+	// AuthorOf has a uvarint for each entry, in the record's order: 0 is none, n is
+	// Authors[n-1].
+	AuthorOf []byte `json:",omitempty"`
+}
+
+// add notes the author of the next entry; at is where each name is in Authors, plus one.
+func (c *credits) add(author string, at map[string]uint64) {
+	n := at[author]
+	if n == 0 && author != "" {
+		c.Authors = append(c.Authors, author)
+		n = uint64(len(c.Authors))
+		at[author] = n
+	}
+	c.AuthorOf = binary.AppendUvarint(c.AuthorOf, n)
+}
+
+// next takes the author of the next entry; "" is none, or what cannot be understood.
+func (c *credits) next() string {
+	n, size := binary.Uvarint(c.AuthorOf)
+	if size <= 0 {
+		return ""
+	}
+	c.AuthorOf = c.AuthorOf[size:]
+	if n == 0 || n > uint64(len(c.Authors)) {
+		return ""
+	}
+	return c.Authors[n-1]
 }
 
 // encode returns the meta of an update. fresh is for snapshots: it says that the
@@ -61,7 +96,10 @@ func encode(u syncer.Update, fresh bool, texts []textRef) ([]byte, error) {
 		b = binary.AppendUvarint(b, uint64(t.size))
 	}
 	b = binary.AppendUvarint(b, uint64(len(u.PutBaseline)))
+	var by credits
+	at := map[string]uint64{}
 	for p, e := range u.PutBaseline {
+		by.add(e.Author, at)
 		b = appendString(b, string(p))
 		b = appendETag(b, e.Text)
 		var same byte
@@ -84,6 +122,9 @@ func encode(u syncer.Update, fresh bool, texts []textRef) ([]byte, error) {
 	for _, p := range u.DropBaseline {
 		b = appendString(b, string(p))
 	}
+	if len(by.Authors) == 0 {
+		by = credits{}
+	}
 	js, err := json.Marshal(rest{
 		Fresh: fresh, LinkID: u.LinkID, Cursor: u.Cursor,
 		PutConflicts: u.PutConflicts, DropConflicts: u.DropConflicts,
@@ -96,6 +137,7 @@ func encode(u syncer.Update, fresh bool, texts []textRef) ([]byte, error) {
 		AddNotes:    u.AddNotes,
 		SetRecovery: u.SetRecovery, ClearRecovery: u.ClearRecovery,
 		KeepMarks: u.KeepMarks, PutMarks: u.PutMarks,
+		credits: by,
 	})
 	if err != nil {
 		return nil, err
@@ -135,6 +177,7 @@ type decoder struct {
 	b    []byte
 	bad  bool
 	seen map[[32]byte]memory.ETag
+	put  []memory.Path // of the record's baseline entries, in its order
 }
 
 func newDecoder() *decoder { return &decoder{seen: map[[32]byte]memory.ETag{}} }
@@ -143,7 +186,7 @@ var errMeta = errors.New("a record cannot be understood")
 
 // decode is the inverse of encode.
 func (d *decoder) decode(meta []byte) (u syncer.Update, fresh bool, texts []textRef, err error) {
-	d.b, d.bad = meta, false
+	d.b, d.bad, d.put = meta, false, d.put[:0]
 	if v := d.uvarint(); v != codecVersion || d.bad {
 		return u, false, nil, fmt.Errorf("%w: it has version %d, this program knows %d", errMeta, v, codecVersion)
 	}
@@ -154,17 +197,8 @@ func (d *decoder) decode(meta []byte) (u syncer.Update, fresh bool, texts []text
 		u.PutBaseline = make(map[memory.Path]syncer.BaseEntry, n)
 		for ; n > 0 && !d.bad; n-- {
 			p := memory.Path(d.string())
-			e := syncer.BaseEntry{Text: d.etag()}
-			e.Hub, e.Local = e.Text, e.Text
-			same := d.byte()
-			if same&1 == 0 {
-				e.Hub = d.etag()
-			}
-			if same&2 == 0 {
-				e.Local = d.etag()
-			}
-			e.HubRevision = memory.Revision(d.varint())
-			u.PutBaseline[p] = e
+			u.PutBaseline[p] = d.entry()
+			d.put = append(d.put, p)
 		}
 	}
 	for n := d.count(1); n > 0 && !d.bad; n-- {
@@ -182,6 +216,13 @@ func (d *decoder) decode(meta []byte) (u syncer.Update, fresh bool, texts []text
 	if err := json.Unmarshal(d.b, &r); err != nil {
 		return syncer.Update{}, false, nil, errMeta
 	}
+	for _, p := range d.put {
+		if author := r.next(); author != "" {
+			e := u.PutBaseline[p]
+			e.Author = author
+			u.PutBaseline[p] = e
+		}
+	}
 	u.LinkID, u.Cursor = r.LinkID, r.Cursor
 	u.PutConflicts, u.DropConflicts = r.PutConflicts, r.DropConflicts
 	u.PutResolved, u.DropResolved = r.PutResolved, r.DropResolved
@@ -194,6 +235,21 @@ func (d *decoder) decode(meta []byte) (u syncer.Update, fresh bool, texts []text
 	u.SetRecovery, u.ClearRecovery = r.SetRecovery, r.ClearRecovery
 	u.KeepMarks, u.PutMarks = r.KeepMarks, r.PutMarks
 	return u, r.Fresh, texts, nil
+}
+
+// entry reads a baseline entry, less its author.
+func (d *decoder) entry() syncer.BaseEntry {
+	e := syncer.BaseEntry{Text: d.etag()}
+	e.Hub, e.Local = e.Text, e.Text
+	same := d.byte()
+	if same&1 == 0 {
+		e.Hub = d.etag()
+	}
+	if same&2 == 0 {
+		e.Local = d.etag()
+	}
+	e.HubRevision = memory.Revision(d.varint())
+	return e
 }
 
 func (d *decoder) uvarint() uint64 {

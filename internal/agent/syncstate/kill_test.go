@@ -49,7 +49,7 @@ func work(dir string) error {
 	for i := int(st.Cursor.Revision) + 1; ; i++ {
 		text := killText(i)
 		e := etag(text)
-		entry := syncer.BaseEntry{Text: e, Hub: e, Local: e, HubRevision: memory.Revision(i)}
+		entry := syncer.BaseEntry{Text: e, Hub: e, Local: e, HubRevision: memory.Revision(i), Author: fmt.Sprint("author ", i)}
 		u := syncer.Update{
 			Relaxed:     i%4 == 0,
 			Cursor:      &memory.Cursor{Revision: memory.Revision(i)},

@@ -78,6 +78,24 @@ func checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli()) }
 // readRecord reads the record at offset at of a file of the given size. The texts are
 // checked but not kept. The error is errBroken unless the disk failed.
 func readRecord(f io.ReaderAt, at, size int64) (header, []byte, error) {
+	h, meta, err := readMeta(f, at, size)
+	if err != nil {
+		return header{}, nil, err
+	}
+	if h.kind == kindUpdate && h.textLen > 0 {
+		sum := crc32.New(castagnoli())
+		if _, err := io.Copy(sum, io.NewSectionReader(f, at+headerBytes+h.metaLen, h.textLen)); err != nil {
+			return header{}, nil, readError(err)
+		}
+		if sum.Sum32() != h.textCRC {
+			return header{}, nil, errBroken
+		}
+	}
+	return h, meta, nil
+}
+
+// readMeta is readRecord without a look at the texts.
+func readMeta(f io.ReaderAt, at, size int64) (header, []byte, error) {
 	if size-at < headerBytes {
 		return header{}, nil, errBroken
 	}
@@ -98,15 +116,6 @@ func readRecord(f io.ReaderAt, at, size int64) (header, []byte, error) {
 	}
 	if checksum(meta) != h.metaCRC {
 		return header{}, nil, errBroken
-	}
-	if h.kind == kindUpdate && h.textLen > 0 {
-		sum := crc32.New(castagnoli())
-		if _, err := io.Copy(sum, io.NewSectionReader(f, at+headerBytes+h.metaLen, h.textLen)); err != nil {
-			return header{}, nil, readError(err)
-		}
-		if sum.Sum32() != h.textCRC {
-			return header{}, nil, errBroken
-		}
 	}
 	return h, meta, nil
 }

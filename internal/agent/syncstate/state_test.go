@@ -220,7 +220,8 @@ func drawUpdate(rt *rapid.T, texts map[memory.ETag]string) syncer.Update {
 	for range rapid.IntRange(0, 3).Draw(rt, "changes") {
 		switch rapid.IntRange(0, 9).Draw(rt, "field") {
 		case 0, 1:
-			u.PutBaseline = map[memory.Path]syncer.BaseEntry{p(): {Text: text(), Hub: etag("h"), Local: etag("l"), HubRevision: 4}}
+			author := rapid.SampledFrom([]string{"", "ann", "bob", "安"}).Draw(rt, "author")
+			u.PutBaseline = map[memory.Path]syncer.BaseEntry{p(): {Text: text(), Hub: etag("h"), Local: etag("l"), HubRevision: 4, Author: author}}
 		case 2:
 			u.DropBaseline = append(u.DropBaseline, p())
 		case 3:

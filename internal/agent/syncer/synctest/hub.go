@@ -79,13 +79,16 @@ func (h *Hub) Memory(p memory.Path) memory.Memory { return h.living[p] }
 // Commits returns the whole history.
 func (h *Hub) Commits() []memory.Commit { return slices.Clone(h.commits) }
 
-// Put commits one text, as another machine would; "" deletes.
-func (h *Hub) Put(p memory.Path, content string) {
+// Put commits one text, as another machine would that does not say whose it is; "" deletes.
+func (h *Hub) Put(p memory.Path, content string) { h.PutBy("", p, content) }
+
+// PutBy is Put by somebody.
+func (h *Hub) PutBy(principal string, p memory.Path, content string) {
 	ch := memory.Change{Path: p, Kind: memory.Put, Content: []byte(content), ModTime: h.Clock()}
 	if content == "" {
 		ch = memory.Change{Path: p, Kind: memory.Delete}
 	}
-	if _, err := h.commit(syncer.CommitRequest{Changes: []memory.Change{ch}}); err != nil {
+	if _, err := h.commit(syncer.CommitRequest{Changes: []memory.Change{ch}}, principal); err != nil {
 		panic(err)
 	}
 }
@@ -100,7 +103,7 @@ func (h *Hub) cursorAt(n int) memory.Cursor {
 	return c
 }
 
-func (h *Hub) commit(req syncer.CommitRequest) (syncer.CommitResult, error) {
+func (h *Hub) commit(req syncer.CommitRequest, principal string) (syncer.CommitResult, error) {
 	if r, again := h.requests[req.RequestID]; again && req.RequestID != "" {
 		return r, nil
 	}
@@ -156,14 +159,14 @@ func (h *Hub) commit(req syncer.CommitRequest) (syncer.CommitResult, error) {
 		}
 		return syncer.CommitResult{}, e
 	}
-	res := h.append(req)
+	res := h.append(req, principal)
 	h.requests[req.RequestID] = res
 	return res, nil
 }
 
-func (h *Hub) append(req syncer.CommitRequest) syncer.CommitResult {
+func (h *Hub) append(req syncer.CommitRequest, principal string) syncer.CommitResult {
 	now := h.Clock()
-	c := memory.Commit{Revision: memory.Revision(len(h.commits) + 1), Time: now, Message: req.Message}
+	c := memory.Commit{Revision: memory.Revision(len(h.commits) + 1), Time: now, Message: req.Message, Author: memory.Author{Principal: principal}}
 	for _, ch := range req.Changes {
 		old := h.living[ch.Path]
 		a := memory.AppliedChange{Path: ch.Path, Kind: ch.Kind, PreviousETag: old.ETag, RenamedFrom: ch.RenamedFrom}
@@ -194,7 +197,7 @@ func (h *Hub) append(req syncer.CommitRequest) syncer.CommitResult {
 			continue
 		}
 		delete(h.dead, a.Path)
-		h.living[a.Path] = memory.Memory{Path: a.Path, ETag: a.ETag, Content: a.Content, Size: a.Size, Revision: c.Revision, ModTime: a.ModTime, CommitTime: now}
+		h.living[a.Path] = memory.Memory{Path: a.Path, ETag: a.ETag, Content: a.Content, Size: a.Size, Revision: c.Revision, ModTime: a.ModTime, CommitTime: now, Author: c.Author}
 	}
 	return syncer.CommitResult{Commit: c, Created: true, Head: h.head()}
 }
@@ -219,6 +222,8 @@ func (h *Hub) Remote() *Remote { return &Remote{Hub: h} }
 // Remote is one machine's connection to a Hub.
 type Remote struct {
 	Hub *Hub
+	// Principal is whose commits this side makes.
+	Principal string
 	// Hook, if set, is called around every call.
 	Hook Hook
 	// Older reports which paths this side does not take, as a program would that is older
@@ -347,7 +352,7 @@ func (r *Remote) Push(ctx context.Context, req syncer.CommitRequest) (syncer.Com
 	if n := len(req.Changes); n == 0 || n > memory.MaxCommitChanges || size > memory.MaxCommitBytes {
 		return syncer.CommitResult{}, &memory.Error{Reason: memory.ReasonCommitTooLarge, Message: fmt.Sprintf("%d changes, %d bytes", n, size)}
 	}
-	res, err := r.Hub.commit(req)
+	res, err := r.Hub.commit(req, r.Principal)
 	if err != nil {
 		return syncer.CommitResult{}, err
 	}
