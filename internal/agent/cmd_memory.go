@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/memsvc/memsvc/internal/agent/syncstate"
 	"github.com/memsvc/memsvc/internal/lifecycle/memdir"
 	"github.com/memsvc/memsvc/internal/lifecycle/memories"
 	"github.com/memsvc/memsvc/internal/memory"
@@ -149,6 +150,11 @@ func (c *command) store(p place) *memories.Store {
 	s.Now = c.Now
 	if p.closed != nil && p.team == "" {
 		s.NoTeam = p.closed
+	}
+	if p.link != nil {
+		s.Authors = func(texts map[memory.Path]memory.ETag) (map[memory.Path]string, error) {
+			return syncstate.Authors(string(c.state), p.link.ID(), texts)
+		}
 	}
 	return s
 }

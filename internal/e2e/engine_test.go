@@ -121,6 +121,47 @@ func TestMemoryOfOneMachineIsRecalledOnAnother(t *testing.T) {
 	}
 }
 
+// TestAuthorOfAMemoryIsSaid: a team's memory says who shared it, whoever that was, without a
+// hub and a daemon too; a text that was changed since says nobody.
+func TestAuthorOfAMemoryIsSaid(t *testing.T) {
+	h := hubtest.Start(t, hubtest.Options{})
+	a := desks(t, h, 1)[0]
+	other := newMachine(t, "C", h.GRPCAddr, h.TokenFile(string(project.Team), string(project.Project), "admin"))
+	other.start()
+	other.write("project_freeze.md", note("Release freeze", "No merges until the audit is over."))
+	a.run("Integration tests run against a real database.",
+		"memory", "add", "--team", "--type", "feedback", "--name", "Testing", "--description", "unit tests use a real database")
+	a.run("Tea, not coffee.", "memory", "add", "--type", "user", "--name", "Drinks", "--description", "which drinks are wanted in the office")
+	name := func(role string) string {
+		return fmt.Sprintf(`from=\"team\" type=\"%%s\" author=\"token:%s-%s-%s\"`, project.Team, project.Project, role)
+	}
+	theirs, ours := fmt.Sprintf(name("admin"), "project"), fmt.Sprintf(name("writer"), "feedback")
+	ask := func(prompt string) string { return a.hook("UserPromptSubmit", map[string]any{"prompt": prompt}) }
+	hubtest.Eventually(t, patience, "the author of what came from elsewhere", func() bool {
+		return strings.Contains(ask("when is the release freeze over"), theirs)
+	})
+	hubtest.Eventually(t, patience, "the author of what was shared from here", func() bool {
+		return strings.Contains(ask("write unit tests against the database"), ours)
+	})
+	if got := ask("which drinks are wanted in the office"); !strings.Contains(got, "Tea, not coffee") || strings.Contains(got, "author=") {
+		t.Errorf("a personal memory: %s", got)
+	}
+	must(t, a.agent.Process.Kill())
+	_ = a.agent.Wait()
+	h.Stop()
+	if got := ask("when is the release freeze over"); !strings.Contains(got, theirs) {
+		t.Errorf("without daemon and hub: %s", got)
+	}
+	a.write("project_freeze.md", note("Release freeze", "Merges as you like."))
+	if got := ask("when is the release freeze over"); !strings.Contains(got, "as you like") || strings.Contains(got, "author=") {
+		t.Errorf("changed since: %s", got)
+	}
+	must(t, os.RemoveAll(filepath.Join(a.state, "links", a.link.ID())))
+	if got := ask("write unit tests against the database"); !strings.Contains(got, "a real database") || strings.Contains(got, "author=") {
+		t.Errorf("without a state: %s", got)
+	}
+}
+
 // TestRefusalsAndConflictsReachTheConversation: what waits for a person is said when a
 // session begins, and can be ended through the tools.
 func TestRefusalsAndConflictsReachTheConversation(t *testing.T) {

@@ -93,6 +93,7 @@ func pick(scanned []recall.Memory, refs, surfaced []string) []recall.Memory {
 // has had them.
 func (h *handler) give(ctx context.Context, p Project, chosen []recall.Memory, used inject.Used, maxChars int, turn string) string {
 	var sources []inject.Source
+	var whole []memories.Memory
 	repo := h.repository()
 	if repo != nil {
 		defer func() { _ = repo.Close() }() // only read
@@ -106,7 +107,12 @@ func (h *handler) give(ctx context.Context, p Project, chosen []recall.Memory, u
 		if err != nil {
 			continue // gone meanwhile
 		}
+		whole = append(whole, full)
 		sources = append(sources, inject.Source{Ref: m.Ref, File: m.File, Scope: m.Scope, Type: m.Type, Time: m.Time, Content: full.Content, Missing: missing(repo, full.Content)})
+	}
+	authors := p.Store.AuthorsOf(whole...)
+	for i := range sources {
+		sources[i].Author = authors[whole[i].Ref]
 	}
 	t := inject.Compose(sources, used, maxChars, h.now)
 	// A memory is worth more than the note of it: without that it may come again.

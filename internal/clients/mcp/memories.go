@@ -23,6 +23,7 @@ type Item struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
 	Age         string `json:"age"`
+	Author      string `json:"author,omitempty" jsonschema:"who shared this text of the team's, where that is known"`
 }
 
 // Text is a memory with its text.
@@ -34,9 +35,12 @@ type Text struct {
 	ETag    string `json:"etag,omitempty" jsonschema:"of the whole text; memory_edit with text wants it"`
 }
 
-func (t tools) item(m *memories.Memory) Item {
+func (t tools) item(m *memories.Memory, authors map[memories.Ref]string) Item {
 	typ, _ := m.Type()
-	return Item{Memory: m.String(), Type: string(typ), Name: m.Name(), Description: m.Front.Description, Age: recall.Age(m.Age(), t.o.Now())}
+	return Item{
+		Memory: m.String(), Type: string(typ), Name: m.Name(), Description: m.Front.Description,
+		Age: recall.Age(m.Age(), t.o.Now()), Author: inject.Name(authors[m.Ref]),
+	}
 }
 
 type recallIn struct {
@@ -121,7 +125,7 @@ func (t tools) recall(ctx context.Context, p Project, in recallIn) (recallOut, e
 	if err != nil {
 		return out, err
 	}
-	size := 0
+	var chosen []memories.Memory
 	for _, c := range choice.Chosen {
 		r, err := memories.ParseRef(c.Ref)
 		if err != nil {
@@ -131,21 +135,25 @@ func (t tools) recall(ctx context.Context, p Project, in recallIn) (recallOut, e
 		if err != nil {
 			continue // gone meanwhile
 		}
+		chosen = append(chosen, m)
+	}
+	authors, size := p.Store.AuthorsOf(chosen...), 0
+	for _, m := range chosen {
 		text, cut := inject.Cut(m.Content)
 		if size += len(text); size > inject.MaxTurnBytes {
 			break
 		}
-		out.Memories = append(out.Memories, t.text(&m, text, cut))
+		out.Memories = append(out.Memories, t.text(&m, text, cut, authors))
 	}
 	return out, nil
 }
 
-func (t tools) text(m *memories.Memory, text []byte, cut bool) Text {
+func (t tools) text(m *memories.Memory, text []byte, cut bool, authors map[memories.Ref]string) Text {
 	caution := recall.Caution(m.Age(), t.o.Now())
 	if m.Scope == memory.ScopeTeam && memory.GrantsApproval(m.Content) > 0 {
 		caution = strings.TrimSpace(caution + "\n" + inject.Grants)
 	}
-	return Text{Item: t.item(m), Caution: caution, Text: string(text), Cut: cut, ETag: string(memory.ETagOf(m.Content))}
+	return Text{Item: t.item(m, authors), Caution: caution, Text: string(text), Cut: cut, ETag: string(memory.ETagOf(m.Content))}
 }
 
 func (t tools) list(ctx context.Context, p Project, in listIn) (listOut, error) {
@@ -162,9 +170,10 @@ func (t tools) list(ctx context.Context, p Project, in listIn) (listOut, error) 
 	if err != nil {
 		return out, err
 	}
+	authors := p.Store.AuthorsOf(all...)
 	for _, m := range all {
 		if typ, _ := m.Type(); (in.Type == "" || string(typ) == in.Type) && (want == "" || m.Scope == want) {
-			out.Memories = append(out.Memories, t.item(&m))
+			out.Memories = append(out.Memories, t.item(&m, authors))
 		}
 	}
 	return out, nil
@@ -175,7 +184,7 @@ func (t tools) read(ctx context.Context, p Project, in nameIn) (Text, error) {
 	if err != nil {
 		return Text{}, err
 	}
-	return t.text(&m, m.Content, false), nil
+	return t.text(&m, m.Content, false, p.Store.AuthorsOf(m)), nil
 }
 
 func (t tools) write(ctx context.Context, p Project, in writeIn) (writeOut, error) {

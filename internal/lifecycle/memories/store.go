@@ -81,6 +81,9 @@ type Store struct {
 	// Now is the clock by which a changed memory says when it was changed; nil = the
 	// system's.
 	Now func() time.Time
+	// Authors returns who shared these very texts of the team's, by path, where that is
+	// known; nil = nobody knows. A name is a stranger's text.
+	Authors func(texts map[memory.Path]memory.ETag) (map[memory.Path]string, error)
 }
 
 func (s *Store) now() time.Time {
@@ -94,6 +97,32 @@ func (s *Store) now() time.Time {
 // exist. team may be "" for a project without a shared part.
 func New(personal, team string, guard Guard) *Store {
 	return &Store{personal: personal, team: team, guard: guard}
+}
+
+// AuthorsOf returns who shared those of these memories that are the team's, as far as it is
+// known of the texts as they are: one that was changed here since has no author yet.
+func (s *Store) AuthorsOf(list ...Memory) map[Ref]string {
+	if s.Authors == nil {
+		return nil
+	}
+	texts := map[memory.Path]memory.ETag{}
+	for _, m := range list {
+		if m.Scope == memory.ScopeTeam {
+			texts[m.Path] = memory.ETagOf(m.Content)
+		}
+	}
+	if len(texts) == 0 {
+		return nil
+	}
+	known, err := s.Authors(texts)
+	if err != nil {
+		return nil // a memory is worth more than its author's name
+	}
+	authors := make(map[Ref]string, len(known))
+	for p, name := range known {
+		authors[Ref{memory.ScopeTeam, p}] = name
+	}
+	return authors
 }
 
 // Dir returns the directory of a scope, "" if there is none.
