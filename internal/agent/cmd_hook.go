@@ -169,7 +169,7 @@ func (e hookEngine) Project(_ context.Context, cwd, seen string) (hooks.Project,
 		}
 		changes := make([]hooks.Change, 0, len(entries))
 		for _, e := range entries {
-			changes = append(changes, hooks.Change{Path: e.Path, Author: e.Author, Deleted: e.Deleted, Description: e.Description, Grants: e.Grants})
+			changes = append(changes, hooks.Change{Path: e.Path, Time: e.Time, Author: e.Author, Deleted: e.Deleted, Description: e.Description, Grants: e.Grants})
 		}
 		return changes, nil
 	}

@@ -25,7 +25,7 @@ import (
 //	origins.json          for which repositories the links were made
 //	credentials/          tokens stored by `login`, 0600
 //	policy/               guard policies last seen, 0600 (they hold a key)
-//	sessions/             what sessions were given, for whom no transcript tells; see inject.Record
+//	sessions/             what sessions were given, for whom no transcript tells, and have heard; see inject.Record
 //	links/<id>/           the state of each link
 //	links/<id>.json       which link that is
 //

@@ -104,6 +104,11 @@ func TestMemoryOfOneMachineIsRecalledOnAnother(t *testing.T) {
 		links := b.statusOf().Links
 		return len(links) == 1 && links[0].Phase == "in-sync"
 	})
+	// Clients whose transcripts are not read: what they hear of is noted here.
+	others := map[string]string{"codex": "UserPromptSubmit", "gemini": "BeforeAgent"}
+	for session, event := range others {
+		b.hook(event, map[string]any{"session_id": session, "prompt": "continue"})
+	}
 	a.run("Integration tests run against a real database; a mock hid a broken migration.",
 		"memory", "add", "--team", "--type", "feedback", "--name", "Testing", "--description", "unit tests use a real database")
 	hubtest.Eventually(t, patience, "the memory on the other machine", func() bool {
@@ -116,6 +121,14 @@ func TestMemoryOfOneMachineIsRecalledOnAnother(t *testing.T) {
 		got := b.hook("UserPromptSubmit", map[string]any{"prompt": "continue", "transcript_path": talk})
 		return strings.Contains(got, "team/feedback_testing.md, changed by") && strings.Contains(got, "unit tests use a real database")
 	})
+	for session, event := range others {
+		for i, want := range []bool{true, false} {
+			got := b.hook(event, map[string]any{"session_id": session, "prompt": "continue"})
+			if strings.Contains(got, "team/feedback_testing.md, changed by") != want {
+				t.Errorf("%s, prompt %d after the change: %s", session, i, got)
+			}
+		}
+	}
 	if got := a.hook("UserPromptSubmit", map[string]any{"prompt": "continue", "transcript_path": talk}); got != "" {
 		t.Errorf("the machine that wrote it hears %s", got)
 	}

@@ -85,6 +85,7 @@ type Sync struct {
 // Change is a memory that somebody else changed.
 type Change struct {
 	Path        string
+	Time        time.Time // when it arrived here
 	Author      string
 	Deleted     bool
 	Description string

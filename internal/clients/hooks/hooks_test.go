@@ -14,6 +14,8 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/memsvc/memsvc/internal/clients/hooks"
 	"github.com/memsvc/memsvc/internal/lifecycle/inject"
 	"github.com/memsvc/memsvc/internal/lifecycle/memories"
@@ -31,6 +33,9 @@ type engine struct {
 	sync     *hooks.Sync
 	changes  []hooks.Change
 	since    time.Time
+	away     bool // no daemon answers
+	closed   string
+	clock    time.Time // zero = now
 	nudged   int
 	notes    string
 	finished []string
@@ -88,7 +93,7 @@ func (e *engine) Project(context.Context, string, string) (hooks.Project, error)
 	}
 	team := filepath.Join(e.dir, "team")
 	return hooks.Project{
-		Personal: e.dir, Team: team, Store: memories.New(e.dir, team, rules{}), Guard: rules{}, Off: e.off, NoRecall: e.noRecall,
+		Personal: e.dir, Team: team, Store: memories.New(e.dir, team, rules{}), Guard: rules{}, Off: e.off, NoRecall: e.noRecall, Closed: e.closed,
 		Sync: func(ctx context.Context) (*hooks.Sync, error) {
 			if e.slow {
 				<-ctx.Done()
@@ -97,8 +102,17 @@ func (e *engine) Project(context.Context, string, string) (hooks.Project, error)
 			return e.sync, nil
 		},
 		Changes: func(_ context.Context, since time.Time) ([]hooks.Change, error) {
+			if e.away {
+				return nil, errors.New("no daemon")
+			}
 			e.since = since
-			return e.changes, nil
+			var later []hooks.Change
+			for _, c := range e.changes {
+				if c.Time.IsZero() || c.Time.After(since) {
+					later = append(later, c)
+				}
+			}
+			return later, nil
 		},
 		SyncNow: func(context.Context) { e.nudged++ },
 		Notes:   func(string) string { return e.notes },
@@ -127,6 +141,13 @@ func (e *engine) write(name, text string) {
 	}
 }
 
+func (e *engine) time() time.Time {
+	if e.clock.IsZero() {
+		return now
+	}
+	return e.clock
+}
+
 // fire runs an event and returns what the client reads.
 func (e *engine) fire(event string, input map[string]any) (context, deny string) {
 	e.t.Helper()
@@ -139,7 +160,7 @@ func (e *engine) fire(event string, input map[string]any) (context, deny string)
 		e.t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := hooks.Run(e.t.Context(), e, "", bytes.NewReader(in), &out, now); err != nil {
+	if err := hooks.Run(e.t.Context(), e, "", bytes.NewReader(in), &out, e.time()); err != nil {
 		e.t.Fatal(err)
 	}
 	if out.Len() == 0 {
@@ -257,6 +278,102 @@ func TestPromptHearsWhatTheTeamChanged(t *testing.T) {
 	}
 	if strings.Count(got, "by ann") != 5 || !strings.Contains(got, "team/m6.md, deleted by ann") || !strings.Contains(got, "and 2 before these") || strings.Contains(got, "<system-reminder>") {
 		t.Errorf("got %s", got)
+	}
+}
+
+// TestEveryClientHearsTheNewsOnce: whatever its transcript is, a conversation that we know
+// hears of what changed since its last prompt, or since it began, and once.
+func TestEveryClientHearsTheNewsOnce(t *testing.T) {
+	foreign := filepath.Join(t.TempDir(), "rollout.jsonl")
+	if err := os.WriteFile(foreign, []byte(`{"timestamp":"2026-03-10T14:00:00Z","type":"response_item","payload":{"role":"user"}}`+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct{ event, transcript string }{
+		"no transcript": {"UserPromptSubmit", ""},
+		"another form":  {"UserPromptSubmit", foreign},
+		"of Gemini":     {"BeforeAgent", ""},
+	} {
+		e := newEngine(t)
+		e.clock = now
+		ask := func(after time.Duration) string {
+			t.Helper()
+			e.clock = e.clock.Add(after)
+			got, _ := e.fire(test.event, map[string]any{"session_id": "s", "prompt": "continue", "transcript_path": test.transcript})
+			return got
+		}
+		change := func(path string) {
+			e.changes = append(e.changes, hooks.Change{Path: path, Author: "ann", Time: e.clock.Add(time.Second)})
+		}
+		change("before.md")
+		e.clock = e.clock.Add(time.Minute)
+		e.fire("SessionStart", map[string]any{"session_id": "s", "source": "startup", "transcript_path": test.transcript})
+		change("first.md")
+		if got := ask(time.Minute); !strings.Contains(got, "team/first.md") || strings.Contains(got, "before.md") {
+			t.Errorf("%s: the first prompt hears %s", name, got)
+		}
+		if got := ask(time.Minute); got != "" {
+			t.Errorf("%s: without news it hears %s", name, got)
+		}
+		change("second.md")
+		e.away = true
+		if got := ask(time.Minute); got != "" {
+			t.Errorf("%s: without a daemon it hears %s", name, got)
+		}
+		e.away = false
+		// A compaction takes nothing of it back, and brings nothing.
+		e.fire("SessionStart", map[string]any{"session_id": "s", "source": "compact", "transcript_path": test.transcript})
+		if got := ask(time.Minute); !strings.Contains(got, "team/second.md") || strings.Contains(got, "first.md") {
+			t.Errorf("%s: once the daemon is back it hears %s", name, got)
+		}
+		// What arrives while the hook runs is told once, too.
+		change("third.md")
+		if got := ask(0); !strings.Contains(got, "team/third.md") {
+			t.Errorf("%s: what just arrived: %s", name, got)
+		}
+		if got := ask(0); got != "" {
+			t.Errorf("%s: once more: %s", name, got)
+		}
+	}
+}
+
+// TestALongTurnHearsTheNews: however many tools ran since a person typed, what changed since
+// then is news, also where nothing of ours was noted.
+func TestALongTurnHearsTheNews(t *testing.T) {
+	var b strings.Builder
+	b.WriteString(`{"type":"user","timestamp":"2026-03-10T14:00:00Z","message":{"content":"first"}}` + "\n")
+	for i := range 2000 {
+		fmt.Fprintf(&b, `{"type":"assistant","timestamp":"2026-03-10T14:10:00Z","message":{"content":[{"type":"tool_use","id":"t%d","name":"Bash","input":{"command":"ls"}}]}}`+"\n", i)
+		fmt.Fprintf(&b, `{"type":"user","timestamp":"2026-03-10T14:10:00Z","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t%d","content":"y"}]}}`+"\n", i)
+	}
+	talk := filepath.Join(t.TempDir(), "s.jsonl")
+	if err := os.WriteFile(talk, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e := newEngine(t)
+	e.changes = []hooks.Change{{Path: "m.md", Author: "ann", Time: time.Date(2026, 3, 10, 14, 5, 0, 0, time.UTC)}}
+	if got, _ := e.fire("UserPromptSubmit", map[string]any{"session_id": "s", "prompt": "continue", "transcript_path": talk}); !strings.Contains(got, "team/m.md") {
+		t.Errorf("asked since %s, heard %q", e.since, got)
+	}
+}
+
+// TestAClosedTeamIsToldOnce: with every client, when a session begins or else at its first
+// prompt.
+func TestAClosedTeamIsToldOnce(t *testing.T) {
+	for _, begins := range []bool{true, false} {
+		e := newEngine(t)
+		e.closed = "that team directory is another project's"
+		var told []int
+		if begins {
+			got, _ := e.fire("SessionStart", map[string]any{"session_id": "s"})
+			told = append(told, strings.Count(got, e.closed))
+		}
+		for range 3 {
+			got, _ := e.fire("UserPromptSubmit", map[string]any{"session_id": "s", "prompt": "continue"})
+			told = append(told, strings.Count(got, e.closed))
+		}
+		if want := []int{1, 0, 0, 0}[:len(told)]; !cmp.Equal(told, want) {
+			t.Errorf("with a beginning %v: told %v, want %v", begins, told, want)
+		}
 	}
 }
 

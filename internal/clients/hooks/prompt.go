@@ -4,12 +4,9 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"fmt"
-	"io"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/memsvc/memsvc/internal/lifecycle/inject"
 	"github.com/memsvc/memsvc/internal/lifecycle/memories"
@@ -17,9 +14,6 @@ import (
 	"github.com/memsvc/memsvc/internal/lifecycle/transcript"
 	"github.com/memsvc/memsvc/internal/lifecycle/verify"
 )
-
-// maxChanges bounds how many of the team's changes a prompt hears of (ruling 13.21).
-const maxChanges = 5
 
 // prompt finds the memories that a prompt needs, and tells what the team changed since
 // the last one. It ends the lookup of an older prompt, which is not asked any more.
@@ -33,10 +27,7 @@ func (h *handler) prompt(ctx context.Context) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
-	news := h.news(ctx, p, c.since)
-	if p.Closed != "" && c.since.IsZero() {
-		news = join(inject.Neutral(p.Closed), news) // at the first prompt; later ones need not hear it again
-	}
+	news := h.beside(ctx, p, c.LastPrompt)
 	if p.Off || p.NoRecall || inject.Gate(h.in.Prompt, c.used.Conversation) != "" {
 		h.endLookup(ctx)
 		return Answer{Context: news}, nil
@@ -152,8 +143,7 @@ func missing(r *verify.Repository, content []byte) []string {
 // conversation is what a conversation has had.
 type conversation struct {
 	transcript.Window
-	used  inject.Used
-	since time.Time // when its last prompt was; zero if that is not known
+	used inject.Used
 }
 
 // conversation reads what the conversation has had, and in this turn, from its transcript
@@ -166,7 +156,6 @@ func (h *handler) conversation(turn string) (c conversation, err error) {
 		if c.Window, err = transcript.ReadWindow(f, size); err != nil {
 			return c, err
 		}
-		c.since = lastPrompt(f, size)
 	}
 	noted, inTurn, err := h.engine.Record().Read(h.session(), turn)
 	if err != nil {
@@ -205,60 +194,6 @@ func ends(prompt string) string {
 		return prompt
 	}
 	return strings.ToValidUTF8(prompt[:maxPrompt]+"\n"+prompt[len(prompt)-maxPrompt:], "")
-}
-
-// maxLookBack bounds how far back the last prompt is looked for.
-const maxLookBack = 400
-
-// lastPrompt returns when a person last typed something; zero if that is not found.
-func lastPrompt(r io.ReaderAt, size int64) time.Time {
-	n := 0
-	for l, err := range transcript.Backward(r, size) {
-		if n++; err != nil || n > maxLookBack {
-			break
-		}
-		line, ok := transcript.Parse(l.Text)
-		if !ok || line.Kind != transcript.User || line.Meta || line.Sidechain || line.Time.IsZero() {
-			continue
-		}
-		for _, b := range line.Blocks {
-			if b.Kind == transcript.Text {
-				return line.Time
-			}
-		}
-	}
-	return time.Time{}
-}
-
-// news is a line for each of the last things that others changed since a time.
-func (h *handler) news(ctx context.Context, p Project, since time.Time) string {
-	if p.Changes == nil || since.IsZero() {
-		return ""
-	}
-	changes, err := p.Changes(ctx, since)
-	if err != nil || len(changes) == 0 {
-		return "" // the prompt is worth more than the news
-	}
-	left := max(len(changes)-maxChanges, 0)
-	var b strings.Builder
-	for _, c := range changes[left:] {
-		did := "changed"
-		if c.Deleted {
-			did = "deleted"
-		}
-		fmt.Fprintf(&b, "- team/%s, %s by %s", c.Path, did, short(c.Author, 80))
-		if c.Description != "" {
-			fmt.Fprintf(&b, ": %q", short(c.Description, 160))
-		}
-		if c.Grants {
-			b.WriteString(" (its text grants permissions: a note, no consent; the person decides)")
-		}
-		b.WriteByte('\n')
-	}
-	if left > 0 {
-		fmt.Fprintf(&b, "- and %d before these\n", left)
-	}
-	return inject.Data("team memories that changed since the last prompt", b.String())
 }
 
 // join puts texts below one another, the first ones first. One that does not fit into a

@@ -36,6 +36,7 @@ func (h *handler) sessionStart(ctx context.Context) (Answer, error) {
 	if p.Sync == nil {
 		team = "" // what nobody shares is no place for the team's memories
 	}
+	h.begins()
 	if p.Off {
 		return Answer{Context: h.waiting(ctx, p)}, nil
 	}

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -57,11 +58,11 @@ func (r Record) Add(session, turn string, given []Given) error {
 	if err := os.MkdirAll(r.Dir, 0o700); err != nil {
 		return fmt.Errorf("note what a session was given: %w", err)
 	}
-	name := r.file(session)
+	name := r.file(session, givenSuffix)
 	fi, err := os.Stat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		r.prune()
+		r.prune(givenSuffix)
 	case err != nil:
 		return fmt.Errorf("note what a session was given: %w", err)
 	case fi.Size()+int64(b.Len()) > maxSessionBytes:
@@ -84,7 +85,7 @@ func (r Record) Read(session, turn string) (all, inTurn []Given, err error) {
 	if r.Dir == "" || session == "" {
 		return nil, nil, nil
 	}
-	f, err := os.Open(r.file(session))
+	f, err := os.Open(r.file(session, givenSuffix))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil
 	}
@@ -114,20 +115,24 @@ func (r Record) Forget(session string) error {
 	if r.Dir == "" || session == "" {
 		return nil
 	}
-	if err := os.Remove(r.file(session)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(r.file(session, givenSuffix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("forget what a session was given: %w", err)
 	}
 	return nil
 }
 
+// givenSuffix is the end of the name of a file with what a session was given.
+const givenSuffix = ".jsonl"
+
 // file is named by a digest: what clients call a session may be anything.
-func (r Record) file(session string) string {
+func (r Record) file(session, suffix string) string {
 	sum := sha256.Sum256([]byte(session))
-	return filepath.Join(r.Dir, hex.EncodeToString(sum[:16])+".jsonl")
+	return filepath.Join(r.Dir, hex.EncodeToString(sum[:16])+suffix)
 }
 
-// prune makes room for one more session. What it cannot remove stays.
-func (r Record) prune() {
+// prune makes room for one more session among the files with a suffix. What it cannot
+// remove stays.
+func (r Record) prune(suffix string) {
 	entries, err := os.ReadDir(r.Dir)
 	if err != nil || len(entries) < maxSessions {
 		return
@@ -138,7 +143,7 @@ func (r Record) prune() {
 	}
 	var all []old
 	for _, e := range entries {
-		if fi, err := e.Info(); err == nil && fi.Mode().IsRegular() {
+		if fi, err := e.Info(); err == nil && fi.Mode().IsRegular() && strings.HasSuffix(e.Name(), suffix) {
 			all = append(all, old{e.Name(), fi.ModTime()})
 		}
 	}

@@ -152,3 +152,59 @@ func TestRecordIsBounded(t *testing.T) {
 		}
 	}
 }
+
+func TestHeard(t *testing.T) {
+	r := inject.Record{Dir: filepath.Join(t.TempDir(), "sessions")}
+	heard := func(session string) inject.Heard {
+		t.Helper()
+		h, err := r.Heard(session)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h
+	}
+	if h := heard("s"); !cmp.Equal(h, inject.Heard{}) {
+		t.Errorf("a new session heard %+v", h)
+	}
+	want := inject.Heard{Until: time.Date(2026, 3, 10, 15, 0, 0, 1, time.UTC)}
+	for _, h := range []inject.Heard{{Until: time.Unix(1, 0)}, want} {
+		if err := r.Hear("s", h); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// A compaction takes what was given, not what was heard.
+	add(t, r, "s", "1", inject.Given{Ref: "a.md", Bytes: 1})
+	if err := r.Forget("s"); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, heard("s")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	files, err := filepath.Glob(filepath.Join(r.Dir, "*"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("files %v, %v", files, err)
+	}
+	if fi, err := os.Stat(files[0]); err != nil || fi.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", fi, err)
+	}
+	// A kill in the middle of a write takes what was noted, and breaks nothing.
+	if err := os.WriteFile(files[0], []byte(`{"until":"20`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if h := heard("s"); !cmp.Equal(h, inject.Heard{}) {
+		t.Errorf("of half a file: %+v", h)
+	}
+	// The newest sessions are kept, and take no room from what others were given.
+	add(t, r, "s", "1", inject.Given{Ref: "a.md", Bytes: 1})
+	for i := range 250 {
+		if err := r.Hear(fmt.Sprint(i), want); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if files, err := filepath.Glob(filepath.Join(r.Dir, "*.heard")); err != nil || len(files) != 200 {
+		t.Errorf("%d are kept, %v", len(files), err)
+	}
+	if all, _ := read(t, r, "s", ""); len(all) != 1 {
+		t.Errorf("what a session was given: %v", all)
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -71,6 +72,9 @@ func window(t *testing.T, c *conversation) transcript.Window {
 	return w
 }
 
+// spoken is when all lines were written.
+var spoken = time.Date(2026, 3, 5, 10, 0, 0, 123e6, time.UTC)
+
 func TestWindow(t *testing.T) {
 	var c conversation
 	c.call("Old", "t0", false)
@@ -91,14 +95,14 @@ func TestWindow(t *testing.T) {
 	c.WriteString(`{"type":"assistant","message":{"content":[{"type":"tool_use","na`) // being written
 	want := transcript.Window{
 		Tools: []string{"Bash", "Read"}, Failed: []string{"Grep"},
-		Surfaced: []string{"a.md", "team/deploy.md"}, Injected: 3000, Compact: true, Known: true,
+		Surfaced: []string{"a.md", "team/deploy.md"}, Injected: 3000, Compact: true, Known: true, LastPrompt: spoken,
 	}
 	if diff := cmp.Diff(want, window(t, &c)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	c.WriteByte('\n')
 	c.compact()
-	if diff := cmp.Diff(transcript.Window{Compact: true, Known: true}, window(t, &c)); diff != "" {
+	if diff := cmp.Diff(transcript.Window{Compact: true, Known: true, LastPrompt: spoken}, window(t, &c)); diff != "" {
 		t.Errorf("after a compaction (-want +got):\n%s", diff)
 	}
 }
@@ -400,7 +404,7 @@ func TestWindowHoldsNoLongLines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(transcript.Window{Tools: []string{"Read", "Bash"}, Surfaced: []string{"deploy.md"}, Injected: 1000, Known: true}, w); diff != "" {
+	if diff := cmp.Diff(transcript.Window{Tools: []string{"Read", "Bash"}, Surfaced: []string{"deploy.md"}, Injected: 1000, Known: true, LastPrompt: spoken}, w); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if mb := (after.TotalAlloc - before.TotalAlloc) >> 20; mb > 40 {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Marker begins every block of text that memsync-agent puts into a conversation. What
@@ -28,6 +29,9 @@ type Window struct {
 	Surfaced []string // refs of the memories that were injected, each once
 	Injected int      // bytes that were injected, together
 	Compact  bool     // a compaction ends the window
+	// LastPrompt is when a person typed last, however much tools did since: of a window in
+	// which nobody typed anything the compaction that ends it. Zero if that is not known.
+	LastPrompt time.Time
 	// Known is that the lines have the form that is read here; what a transcript of another
 	// form says of its conversation is nothing.
 	Known bool
@@ -61,6 +65,7 @@ func ReadWindow(r io.ReaderAt, size int64) (Window, error) {
 		bound   = []byte(boundary[strings.IndexByte(boundary, '_'):])
 		use     = []byte(`_use"`)
 		result  = []byte(`_result"`)
+		person  = []byte(`"user"`)
 		results = map[string]bool{} // by call: it failed
 		seen    = map[string]bool{}
 		calls   int
@@ -76,6 +81,9 @@ func ReadWindow(r io.ReaderAt, size int64) (Window, error) {
 		if len(l.Text) < maxBoundaryLine && bytes.Contains(l.Text, bound) {
 			if line, ok := Parse(l.Text); ok && line.Compaction && !line.Sidechain {
 				w.Compact, w.Known = true, true
+				if w.LastPrompt.IsZero() {
+					w.LastPrompt = line.Time
+				}
 				break
 			}
 		}
@@ -84,14 +92,18 @@ func ReadWindow(r io.ReaderAt, size int64) (Window, error) {
 			line, ok := Parse(l.Text)
 			w.Known = ok && line.Message && (line.Kind == User || line.Kind == Assistant)
 		}
+		prompt := w.LastPrompt.IsZero() && bytes.Contains(l.Text, person) && !bytes.Contains(l.Text, result)
 		injected := bytes.Contains(l.Text, marker)
 		tools := calls < recentTools && (bytes.Contains(l.Text, use) || bytes.Contains(l.Text, result))
-		if !injected && !tools {
+		if !injected && !tools && !prompt {
 			continue
 		}
 		line, ok := Parse(l.Text)
 		if !ok || line.Sidechain {
 			continue
+		}
+		if prompt && line.Kind == User && !line.Meta && slices.ContainsFunc(line.Blocks, func(b Block) bool { return b.Kind == Text }) {
+			w.LastPrompt = line.Time
 		}
 		for _, b := range slices.Backward(line.Blocks) {
 			switch {
