@@ -162,6 +162,8 @@ func (e *Extractor) write(ctx context.Context, candidates []Candidate, dry bool,
 		switch {
 		case same, holds(list, byModel, c):
 			continue // known already
+		case twin != nil && r.By == "model" && e.Secrets.Masked(string(twin.Content)) != string(twin.Content):
+			r.Refused = append(r.Refused, fmt.Sprintf("%s: the model was not shown all of it, so it is not written anew", twin.Ref))
 		case dry && twin == nil:
 			r.Added = append(r.Added, ref)
 		case dry:

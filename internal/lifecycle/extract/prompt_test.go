@@ -5,8 +5,10 @@ import (
 	"testing"
 
 	"github.com/memsvc/memsvc/internal/lifecycle/extract"
+	"github.com/memsvc/memsvc/internal/lifecycle/memories"
 	"github.com/memsvc/memsvc/internal/lifecycle/model"
 	"github.com/memsvc/memsvc/internal/lifecycle/model/scripted"
+	"github.com/memsvc/memsvc/internal/memory"
 )
 
 // TestNobodySpeaksForAnother: what stands in one message does not pass for another one's,
@@ -60,6 +62,34 @@ func TestAModelIsShownTextsWithoutTheirSecrets(t *testing.T) {
 	text := m.Asked()[0].Messages[0].Parts[0].Text
 	if strings.Contains(text, "swordfish") || !strings.Contains(text, "The audit is on Mondays.") || !strings.Contains(text, "The last.") || len(text) > 62_000 {
 		t.Errorf("the model was shown %d bytes: %.200q", len(text), text)
+	}
+}
+
+// A memory is not written anew by a model that was not shown all of it.
+func TestAModelWritesNothingOverASecret(t *testing.T) {
+	f := newFixture(t)
+	f.JSON = true
+	f.Secrets = func(text string) (out []model.Secret, err error) {
+		for i, line := range strings.Split(text, "\n") {
+			if strings.Contains(line, "swordfish") {
+				out = append(out, model.Secret{Line: i + 1, Rule: "password"})
+			}
+		}
+		return out, nil
+	}
+	for name, body := range map[string]string{"Gate": "It opens at nine.\nIts word is swordfish.", "Door": "It opens at nine."} {
+		if _, err := f.Store.Add(t.Context(), memories.Draft{Type: memory.TypeProject, Name: name, Description: "about it", Body: body, Scope: memory.ScopePrivate}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.talk.person("gate and door open at ten now")
+	f.Model = &scripted.Model{Turns: []scripted.Turn{scripted.Say(`[{"name":"Gate","type":"project","description":"about it","body":"It opens at ten."},{"name":"Door","type":"project","description":"about it","body":"It opens at ten."}]`)}}
+	r := f.run()
+	if got := names(r.Updated); len(got) != 1 || got[0] != "project_door.md" || len(r.Refused) != 1 {
+		t.Errorf("%+v", r)
+	}
+	if m, err := f.Store.Get(t.Context(), memories.Ref{Scope: memory.ScopePrivate, Path: "project_gate.md"}); err != nil || !strings.Contains(string(m.Content), "swordfish") {
+		t.Errorf("%q, %v", m.Content, err)
 	}
 }
 
