@@ -2,10 +2,8 @@ package extract
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -70,6 +68,7 @@ func read(ctx context.Context, file, cursor string, dirs []string) (t Turns, fou
 	}
 	defer func() { _ = f.Close() }() // only read
 	after := cursor == ""
+	w := newWrites(dirs)
 	for l, err := range transcript.Until(ctx, transcript.Forward(io.Reader(f), 0)) {
 		if err != nil {
 			return Turns{}, false, err
@@ -88,19 +87,19 @@ func read(ctx context.Context, file, cursor string, dirs []string) (t Turns, fou
 		if line.UUID != "" && (line.Kind == transcript.User || line.Kind == transcript.Assistant) {
 			t.Last = line.UUID
 		}
-		t.take(&line, dirs)
+		t.take(&line, w)
 	}
 	if over := len(t.Said) - maxMessages; over > 0 {
 		t.Said = t.Said[over:]
 	}
+	t.Wrote = w.any()
 	return t, found, nil
 }
 
-func (t *Turns) take(line *transcript.Line, dirs []string) {
+func (t *Turns) take(line *transcript.Line, w *writes) {
 	for _, b := range line.Blocks {
+		w.see(b, line.CWD)
 		switch {
-		case b.Kind == transcript.ToolUse:
-			t.Wrote = t.Wrote || writesInto(b, line.CWD, dirs)
 		case b.Kind != transcript.Text:
 		case line.Kind == transcript.Assistant:
 			t.add(Said{UUID: line.UUID, Time: line.Time, Text: b.Text})
@@ -115,35 +114,4 @@ func (t *Turns) take(line *transcript.Line, dirs []string) {
 func (t *Turns) add(s Said) {
 	s.Text = model.Head(s.Text, maxText)
 	t.Said = append(t.Said, s)
-}
-
-// writesInto reports whether a call of a tool writes a file below one of dirs.
-func writesInto(b transcript.Block, cwd string, dirs []string) bool {
-	switch b.Tool {
-	case "Write", "Edit", "MultiEdit", "write_file", "replace", "edit", "write":
-	default:
-		return false
-	}
-	var in struct {
-		FilePath string `json:"file_path"`
-		Path     string `json:"path"`
-		Other    string `json:"filePath"`
-	}
-	if json.Unmarshal(b.Input, &in) != nil {
-		return false
-	}
-	for _, file := range []string{in.FilePath, in.Path, in.Other} {
-		if file == "" {
-			continue
-		}
-		if !filepath.IsAbs(file) {
-			file = filepath.Join(cwd, file)
-		}
-		for _, d := range dirs {
-			if rel, err := filepath.Rel(d, file); d != "" && err == nil && filepath.IsLocal(rel) {
-				return true
-			}
-		}
-	}
-	return false
 }

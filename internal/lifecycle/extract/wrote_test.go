@@ -1,0 +1,109 @@
+package extract_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/memsvc/memsvc/internal/lifecycle/extract"
+)
+
+// tool is a call of a tool by the client, and what came of it.
+func (k *talk) tool(name string, input any, failed bool) {
+	k.t.Helper()
+	k.line(object{"type": "assistant", "message": object{"role": "assistant", "content": []object{{"type": "tool_use", "id": "t1", "name": name, "input": input}}}})
+	k.line(object{"type": "user", "message": object{"role": "user", "content": []object{{"type": "tool_result", "tool_use_id": "t1", "content": "done", "is_error": failed}}}})
+}
+
+// TestWhatTheClientSavedIsNotSavedTwice: whichever way a client writes a memory by itself,
+// nothing is taken from the turn; a look at the memories, a write that failed, and one
+// elsewhere are no reason to take nothing.
+func TestWhatTheClientSavedIsNotSavedTwice(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	dir := filepath.Join(home, ".claude", "projects", "-w", "memory")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(home, "link")
+	if err := os.Symlink(dir, link); err != nil {
+		t.Fatal(err)
+	}
+	bash := func(command string) []any {
+		return []any{"Bash", object{"command": strings.ReplaceAll(command, "DIR", dir)}}
+	}
+	for name, test := range map[string]struct {
+		call  []any
+		wrote bool
+	}{
+		"Write":              {[]any{"Write", object{"file_path": dir + "/x.md", "content": "x"}}, true},
+		"a tool of no name":  {[]any{"str_replace_editor", object{"path": dir + "/team/x.md", "old_str": "x", "new_str": "y"}}, true},
+		"Write elsewhere":    {[]any{"Write", object{"file_path": "/w/x.md", "content": "x"}}, false},
+		"Read":               {[]any{"Read", object{"file_path": dir + "/x.md"}}, false},
+		"our tool":           {[]any{"mcp__memsvc__memory_write", object{"type": "project"}}, true},
+		"our tool, plugin":   {[]any{"mcp__plugin_memsvc_memsvc__memory_edit", object{"memory": "x.md"}}, true},
+		"our tool, OpenCode": {[]any{"memsvc_memory_delete", object{"memory": "x.md"}}, true},
+		"our tool, bare":     {[]any{"memory_write", object{}}, true},
+		"our tool reads":     {[]any{"mcp__memsvc__memory_read", object{"memory": "x.md"}}, false},
+		"another word":       {[]any{"inmemory_write", object{}}, false},
+		"a patch":            {[]any{"apply_patch", object{"input": "*** Begin Patch\n*** Update File: " + dir + "/x.md\n@@\n-a\n+b\n*** End Patch\n"}}, true},
+		"a patch elsewhere":  {[]any{"apply_patch", object{"input": "*** Begin Patch\n*** Update File: x.go\n@@\n-a\n+see " + dir + "/x.md\n*** End Patch\n"}}, false},
+
+		"cat":                       {bash("cat > DIR/x.md <<'EOF'\nname: it's\nEOF\necho done"), true},
+		"append":                    {bash(`echo "- [X](x.md)" >> "DIR/MEMORY.md"`), true},
+		"by the home directory":     {bash("cat > ~/.claude/projects/-w/memory/x.md <<EOF\nx\nEOF"), true},
+		"by its variable":           {bash("tee ${HOME}/.claude/projects/-w/memory/x.md >/dev/null <<EOF\nx\nEOF"), true},
+		"by a variable of its own":  {bash("M=DIR\nmkdir -p $M && printf x > $M/x.md"), true},
+		"there":                     {bash("cd DIR && echo x > x.md"), true},
+		"through a link":            {bash("echo x > " + link + "/x.md"), true},
+		"relative":                  {bash("cd ~/.claude/projects && cp /tmp/x.md ./-w/memory/"), true},
+		"moved":                     {bash("mv /tmp/x.md DIR/"), true},
+		"in place":                  {bash("sed -i s/a/b/ DIR/x.md"), true},
+		"removed":                   {bash("sudo rm -f DIR/x.md"), true},
+		"a script":                  {bash("python3 -c \"open('DIR/x.md','w').write('x')\""), true},
+		"a script that is read":     {bash("python3 - <<'EOF'\nopen('DIR/x.md', 'w').write('x')\nEOF"), true},
+		"a shell in a shell":        {bash("bash -lc 'echo x > DIR/x.md'"), true},
+		"as a list":                 {[]any{"shell", object{"command": []string{"bash", "-lc", "echo x > " + dir + "/x.md"}}}, true},
+		"our command":               {bash("memsync-agent memory add --type project --name x --description y --file - <<EOF\nx\nEOF"), true},
+		"our command elsewhere":     {bash("cd /w && /usr/local/bin/memsync-agent --log-level error memory rm x.md"), true},
+		"our command reads":         {bash("memsync-agent memory list --memory-dir DIR"), false},
+		"looked at":                 {bash("cat DIR/MEMORY.md 2>/dev/null | head -20; ls -la DIR/ 2>&1; grep -rn x DIR || true"), false},
+		"looked at there":           {bash("cd DIR && ls 2>&1 && wc -l *.md > /tmp/count"), false},
+		"copied out":                {bash("sed -n 1,5p DIR/x.md > /tmp/y.md"), false},
+		"found":                     {bash("find DIR -name '*.md' -newer /tmp/x"), false},
+		"found and deleted":         {bash("find DIR -name '*.md' -delete"), true},
+		"spoken of":                 {bash("cat > /w/notes.md <<EOF\nwrite to DIR/x.md > later\nEOF"), false},
+		"in a comment":              {bash("make test # not > DIR/x.md"), false},
+		"in a pattern":              {bash(`grep -rn "=> DIR/x" /w`), false},
+		"a directory named like it": {bash("echo x > DIR-old/x.md"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, failed := range []bool{false, true} {
+				k := newTalk(t)
+				k.person("Remember that deploys go out on Fridays.")
+				k.tool(test.call[0].(string), test.call[1], failed)
+				turns, err := extract.ReadTurns(t.Context(), k.file, "", dir, "")
+				if err != nil || turns.Wrote != (test.wrote && !failed) {
+					t.Errorf("failed %v: wrote is %v, %v", failed, turns.Wrote, err)
+				}
+			}
+		})
+	}
+}
+
+// TestACommandIsTakenApartAtOnce: however long a command is, and whatever stands in it.
+func TestACommandIsTakenApartAtOnce(t *testing.T) {
+	began := time.Now()
+	for _, text := range []string{"<<", "'", `"\`, "$(", "`", ">", "<<E\n", "&", "x=$x;", "bash -c '", "\n<<E", " cat <<E\n"} {
+		k := newTalk(t)
+		k.tool("Bash", object{"command": strings.Repeat(text, 100_000)}, false)
+		if _, err := extract.ReadTurns(t.Context(), k.file, "", "/m/memory"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if took := time.Since(began); took > time.Minute {
+		t.Errorf("took %v", took)
+	}
+}
