@@ -144,6 +144,11 @@ func (d *doctor) link(l Link) {
 		d.add(name, "directory", "warning", l.Dir+" "+why+"; if the team put that there, all is well, else unlink this directory")
 	}
 	file := d.c.state.tokenFileOf(l)
+	if _, err := os.Lstat(file); errors.Is(err, os.ErrNotExist) && l.tokenOptional() {
+		d.add(name, "token", "ok", "none; the client certificate "+l.CertFile+" says who calls")
+		d.hub(l)
+		return
+	}
 	if _, err := client.ReadTokenFile(file); err != nil {
 		d.add(name, "token", "failure", oneLine(err))
 		return

@@ -21,7 +21,7 @@ import (
 func (c *command) dial(l Link) (*client.Client, error) {
 	machine := machineName(secretscan.New(secretscan.Options{}))
 	cl, err := client.New(client.Options{
-		Addr: l.Hub, TokenFile: c.state.tokenFileOf(l), Plaintext: l.Plaintext, CAFile: l.CAFile, CertFile: l.CertFile,
+		Addr: l.Hub, TokenFile: c.state.tokenFileOf(l), TokenOptional: l.tokenOptional(), Plaintext: l.Plaintext, CAFile: l.CAFile, CertFile: l.CertFile,
 		KeyFile: l.KeyFile, UserAgent: userAgent(), Now: c.Now, Author: memory.Author{Machine: machine, Client: userAgent()},
 	})
 	if err != nil {
@@ -30,13 +30,14 @@ func (c *command) dial(l Link) (*client.Client, error) {
 	return cl, nil
 }
 
-// dialWithToken is dial, and refuses a token file that holds no token.
+// dialWithToken is dial, and refuses a token file that holds no token. None is needed
+// where a client certificate may say who calls.
 func (c *command) dialWithToken(l Link) (*client.Client, error) {
 	cl, err := c.dial(l)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := client.ReadTokenFile(c.state.tokenFileOf(l)); err != nil {
+	if err := cl.CheckToken(); err != nil {
 		_ = cl.Close()
 		return nil, &config.UsageError{Err: err}
 	}

@@ -194,7 +194,7 @@ func (d *Daemon) start(l Link) error {
 	build := func() *syncer.Syncer { return syncer.New(ports, syncer.Options{TrashFor: d.opts.TrashAge}) }
 	r := &runner{
 		link: l, hub: h, remote: rem, log: log, m: d.m, now: d.opts.Now, build: build, s: build(),
-		watch: w, lock: newRootLock(l.Dir), gate: gate, redacted: redacted, report: &reporter{c: h.c, key: l.Key(), guard: judge}, forget: st.Forget, token: d.state.tokenFileOf(l),
+		watch: w, lock: newRootLock(l.Dir), gate: gate, redacted: redacted, report: &reporter{c: h.c, key: l.Key(), guard: judge}, forget: st.Forget,
 		remember: func() error { return d.state.remember(l) },
 		told:     told{since: d.opts.Now()},
 		woken:    make(chan struct{}, 1), moved: make(chan struct{}),
@@ -248,6 +248,7 @@ func (d *Daemon) hubOf(l Link) (*hub, error) {
 	opts := d.opts.Client
 	opts.Addr, opts.TokenFile, opts.Plaintext = l.Hub, key.tokenFile, l.Plaintext
 	opts.CAFile, opts.CertFile, opts.KeyFile = l.CAFile, l.CertFile, l.KeyFile
+	opts.TokenOptional = l.tokenOptional()
 	opts.UserAgent, opts.Now = userAgent(), d.opts.Now
 	opts.Author = memory.Author{Machine: d.machine, Client: userAgent()}
 	opts.Agent = client.AgentInfo{ID: d.agentID, Machine: d.machine, Version: buildinfo.Read().Version}

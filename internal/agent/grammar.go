@@ -63,7 +63,7 @@ type linkFlags struct {
 	Dir       string `help:"The team/ directory itself." placeholder:"DIR"`
 	Plaintext bool   `help:"Speak without TLS to a hub that is not on this machine."`
 	CAFile    string `name:"ca-file" help:"Authorities to trust instead of the system's (PEM)." placeholder:"FILE"`
-	CertFile  string `help:"Client certificate (PEM)." placeholder:"FILE"`
+	CertFile  string `help:"Client certificate (PEM); without a token it says who calls." placeholder:"FILE"`
 	KeyFile   string `help:"Key of the client certificate (PEM)." placeholder:"FILE"`
 }
 

@@ -45,6 +45,10 @@ func (l Link) ID() string {
 	return hex.EncodeToString(sum[:8])
 }
 
+// tokenOptional says that the link's client certificate may be its credential: nobody
+// named a token, so that without one that `login` stored for the hub none is sent.
+func (l Link) tokenOptional() bool { return l.CertFile != "" && l.TokenFile == "" }
+
 // usage makes an error that ends the program with exit code 2.
 func usage(format string, args ...any) error {
 	return &config.UsageError{Err: fmt.Errorf(format, args...)}

@@ -66,7 +66,6 @@ type runner struct {
 	redacted redactions
 	report   *reporter
 	forget   func(context.Context) error // removes texts that the state let go, for good
-	token    string                      // file
 	remember func() error                // notes which link the state belongs to
 	news     news
 
@@ -91,7 +90,7 @@ type runner struct {
 	failures int
 	waits    int // cycles in a row that left something for the next
 	created  bool
-	lastTok  [sha256.Size]byte // see client.TokenFingerprint
+	lastTok  [sha256.Size]byte // see client.CredentialFingerprint
 	told     told              // what the log says of refusals, conflicts, brakes and the directory
 }
 
@@ -164,9 +163,9 @@ func (r *runner) step(ctx context.Context, why wakeReason, timed bool) (next tim
 		// machine may want this one's processor and disk just now.
 		return ownDelay, false
 	case stopped && why&(wakeRemote|wakeKick|wakeCause) == 0:
-		// A change on disk does not cure a bad token; the token's file may. What the
+		// A change on disk does not cure a bad token; the credential's file may. What the
 		// stream still delivers, as to a reader who tried to write, is pulled.
-		tok := client.TokenFingerprint(r.token)
+		tok := r.hub.c.CredentialFingerprint()
 		if tok == r.lastTok {
 			if !timed || r.now().Sub(r.problemTime()) < reprobe {
 				return tokenPoll, false
@@ -203,7 +202,7 @@ func (r *runner) problemTime() time.Time {
 // cycle runs one cycle and returns when to run the next one by itself. With news, only
 // the hub is known to have moved.
 func (r *runner) cycle(ctx context.Context, news bool) time.Duration {
-	r.lastTok = client.TokenFingerprint(r.token)
+	r.lastTok = r.hub.c.CredentialFingerprint()
 	began := r.now()
 	r.mu.Lock()
 	r.begun++

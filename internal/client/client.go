@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -29,6 +30,7 @@ type Client struct {
 
 	mu     sync.Mutex // guards what follows
 	conn   *grpc.ClientConn
+	cert   fileState // of the client certificate, when conn was made
 	closed bool
 }
 
@@ -43,7 +45,9 @@ func New(opts Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{opts: opts, token: &tokenSource{file: opts.TokenFile, static: opts.Token, secure: opts.usesTLS()}}
+	c := &Client{opts: opts, token: &tokenSource{
+		file: opts.TokenFile, static: opts.Token, secure: opts.usesTLS(), optional: opts.TokenOptional && opts.CertFile != "", cert: opts.CertFile,
+	}}
 	dial := []grpc.DialOption{
 		grpc.WithTransportCredentials(creds),
 		grpc.WithPerRPCCredentials(c.token),
@@ -72,6 +76,7 @@ func New(opts Options) (*Client, error) {
 		target = "passthrough:///" + opts.Addr // an address needs no resolver
 	}
 	c.dial = func() (*grpc.ClientConn, error) { return grpc.NewClient(target, dial...) }
+	c.cert = stateOf(opts.CertFile)
 	if c.conn, err = c.dial(); err != nil {
 		return nil, fmt.Errorf("hub %s: %w", opts.Addr, err)
 	}
@@ -103,10 +108,45 @@ func (c *Client) renew(old *grpc.ClientConn) {
 	if c.closed || c.conn != old {
 		return
 	}
+	cert := stateOf(c.opts.CertFile)
 	if conn, err := c.dial(); err == nil {
-		c.conn = conn
+		c.conn, c.cert = conn, cert
 		_ = old.Close()
 	}
+}
+
+// reintroduce leaves the connection if the client certificate was replaced since it was
+// made, and reports whether it did: a connection goes on with the one it began with. It is
+// asked after a refusal alone, so that nothing that works is cut off.
+func (c *Client) reintroduce() bool {
+	if c.opts.CertFile == "" {
+		return false
+	}
+	c.mu.Lock()
+	conn, used := c.conn, c.cert
+	c.mu.Unlock()
+	if now := stateOf(c.opts.CertFile); !now.ok || now == used {
+		return false
+	}
+	c.renew(conn)
+	return true
+}
+
+// CheckToken returns an error if there is no token to send where there should be one; see
+// ReadTokenFile.
+func (c *Client) CheckToken() error {
+	_, err := c.token.current()
+	return err
+}
+
+// CredentialFingerprint returns a value that changes when the token or the client
+// certificate changes, or the reason why there is none. It reads their files; the value
+// tells nothing of the token to whoever does not have it.
+func (c *Client) CredentialFingerprint() [sha256.Size]byte { return c.token.fingerprint() }
+
+// refused reports whether err is a refusal of who calls.
+func refused(err error) bool {
+	return errors.Is(err, memory.ErrUnauthenticated) || errors.Is(err, memory.ErrPermissionDenied)
 }
 
 // Addr returns the hub's address as given.
@@ -143,6 +183,9 @@ func (c *Client) call(ctx context.Context, timeout time.Duration, do func(contex
 		err := c.attempt(ctx, timeout, do)
 		if errors.Is(err, memory.ErrUnauthenticated) && attempt < c.opts.Attempts && c.token.replaced(token) {
 			continue // it was rotated while the call was under way
+		}
+		if refused(err) && attempt < c.opts.Attempts && c.reintroduce() {
+			continue
 		}
 		if err == nil || attempt >= c.opts.Attempts || ctx.Err() != nil || !worthRetrying(err) {
 			return err
@@ -201,6 +244,10 @@ func (c *Client) domain(ctx context.Context, err error) error {
 		told := *e
 		told.Message = strings.TrimPrefix(e.Message, credsFailed)
 		return &told
+	case e.Reason == memory.ReasonUnauthenticated && c.opts.CertFile != "" && c.tokenless():
+		told := *e
+		told.Message = fmt.Sprintf("hub %s does not take the client certificate %s for a credential: its identity file knows no certificates, or this one is expired; give a token beside it, or ask who runs the hub", c.opts.Addr, c.opts.CertFile)
+		return &told
 	case e.Reason == memory.ReasonUnauthenticated && c.opts.TokenFile != "":
 		c.token.doubt()
 		told := *e
@@ -212,6 +259,12 @@ func (c *Client) domain(ctx context.Context, err error) error {
 		return &told
 	}
 	return err
+}
+
+// tokenless reports whether calls carry no token.
+func (c *Client) tokenless() bool {
+	token, err := c.token.current()
+	return err == nil && token == ""
 }
 
 // credsFailed is what gRPC says before an error of our own tokenSource.

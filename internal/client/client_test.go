@@ -2,8 +2,14 @@ package client_test
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
+	"math/big"
 	"os"
 	"path/filepath"
 	"strings"
@@ -416,4 +422,70 @@ func TestTokenFile(t *testing.T) {
 	if got, err := client.ReadTokenFile(name); err != nil || got != "msv_good" {
 		t.Errorf("got %q, %v", got, err)
 	}
+}
+
+// TestTokenBesideACertificate: where a certificate may say who calls, a token that is not
+// there is no error, and one that comes counts; without a certificate it is one.
+func TestTokenBesideACertificate(t *testing.T) {
+	dir := t.TempDir()
+	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	pair(t, cert, key)
+	file := filepath.Join(dir, "token")
+	alone := newClient(t, client.Options{Addr: "127.0.0.1:1", TokenFile: file, TokenOptional: true})
+	if err := alone.CheckToken(); !errors.Is(err, memory.ErrUnauthenticated) {
+		t.Errorf("without a certificate: %v", err)
+	}
+	wanted := newClient(t, client.Options{Addr: "127.0.0.1:1", TokenFile: file, CertFile: cert, KeyFile: key})
+	if err := wanted.CheckToken(); !errors.Is(err, memory.ErrUnauthenticated) {
+		t.Errorf("a token that was asked for: %v", err)
+	}
+	c := newClient(t, client.Options{Addr: "127.0.0.1:1", TokenFile: file, TokenOptional: true, CertFile: cert, KeyFile: key})
+	seen := map[[32]byte]string{}
+	changed := func(what string) {
+		t.Helper()
+		f := c.CredentialFingerprint()
+		if was, known := seen[f]; known {
+			t.Errorf("%s: nothing changed since %s", what, was)
+		}
+		if f != c.CredentialFingerprint() {
+			t.Errorf("%s: the fingerprint does not hold", what)
+		}
+		seen[f] = what
+	}
+	if err := c.CheckToken(); err != nil {
+		t.Errorf("no token: %v", err)
+	}
+	changed("no token")
+	write(t, file, "\n")
+	if err := c.CheckToken(); !errors.Is(err, memory.ErrUnauthenticated) {
+		t.Errorf("an empty file: %v", err)
+	}
+	changed("an empty file")
+	write(t, file, "msv_a\n")
+	if err := c.CheckToken(); err != nil {
+		t.Errorf("a token: %v", err)
+	}
+	changed("a token")
+	pair(t, cert, key)
+	changed("another certificate")
+}
+
+// pair writes a certificate and its key.
+func pair(t *testing.T, cert, key string) {
+	t.Helper()
+	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tmpl := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, tmpl, tmpl, &k.PublicKey, k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, key, string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})))
+	write(t, cert, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})))
 }

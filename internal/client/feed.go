@@ -161,6 +161,9 @@ func (f *Feed) Run(ctx context.Context) error {
 		if heard {
 			pause = f.c.opts.MinBackoff
 		}
+		if refused(err) {
+			f.c.reintroduce()
+		}
 		if errors.Is(err, errSetChanged) || errors.Is(err, memory.ErrUnauthenticated) && f.c.token.fingerprint() != used {
 			// Changes of the set come in flocks, one for each link of a daemon. And a
 			// stream that ends with its token goes on with the one that replaced it.

@@ -26,6 +26,9 @@ type Options struct {
 	// used when TokenFile is "". Both empty: no credential is sent.
 	TokenFile string
 	Token     string
+	// TokenOptional lets a TokenFile be absent where a certificate is given below: then
+	// the certificate says who calls. It is looked for with every call all the same.
+	TokenOptional bool
 
 	// Plaintext sends without TLS, also to a hub that is not on this machine. A
 	// loopback address is spoken to without TLS unless authorities or a certificate

@@ -3,7 +3,9 @@ package client
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 	"sync"
@@ -21,6 +23,9 @@ type tokenSource struct {
 	file   string
 	static string
 	secure bool
+	// optional says that a file which is not there means no token; see Options.
+	optional bool
+	cert     string // file of the client certificate; "" = none
 
 	mu    sync.Mutex // guards what follows
 	seen  fileState
@@ -65,12 +70,21 @@ func (t *tokenSource) current() (string, error) {
 	if state.ok && state == t.seen {
 		return t.token, nil
 	}
-	token, err := ReadTokenFile(t.file)
+	token, err := t.read()
 	if err != nil {
 		return "", err
 	}
 	t.seen, t.token = state, token
 	return token, nil
+}
+
+func (t *tokenSource) read() (string, error) {
+	if t.optional {
+		if _, err := os.Lstat(t.file); errors.Is(err, fs.ErrNotExist) {
+			return "", nil
+		}
+	}
+	return ReadTokenFile(t.file)
 }
 
 // replaced reports whether the token is another one than was used.
@@ -88,26 +102,23 @@ func (t *tokenSource) doubt() {
 	t.seen = fileState{}
 }
 
-// fingerprint changes when the credential changes, or the reason why there is none. What
-// it finds in the file is what the next call sends.
+// fingerprint changes when the credential changes, token or client certificate, or the
+// reason why there is none. What it finds in the token's file is what the next call sends.
 func (t *tokenSource) fingerprint() [sha256.Size]byte {
-	if t.file == "" {
-		return [sha256.Size]byte{}
+	h := sha256.New()
+	if t.file != "" {
+		t.doubt()
+		if token, err := t.current(); err != nil {
+			fmt.Fprintf(h, "no token: %v\n", err)
+		} else {
+			fmt.Fprintf(h, "token: %s\n", token)
+		}
 	}
-	t.doubt()
-	return fingerprintOf(t.current())
-}
-
-// TokenFingerprint returns a value that changes when the token in a file changes, or the
-// reason why there is none. It reads the file; the value tells nothing of the token to
-// whoever does not have it.
-func TokenFingerprint(file string) [sha256.Size]byte { return fingerprintOf(ReadTokenFile(file)) }
-
-func fingerprintOf(token string, err error) [sha256.Size]byte {
-	if err != nil {
-		return sha256.Sum256([]byte("no token: " + err.Error()))
+	if t.cert != "" {
+		pem, err := os.ReadFile(t.cert)
+		fmt.Fprintf(h, "certificate: %s %v\n", pem, err)
 	}
-	return sha256.Sum256([]byte("token: " + token))
+	return [sha256.Size]byte(h.Sum(nil))
 }
 
 // ReadTokenFile returns the token in a file, without surrounding blanks. A file that

@@ -18,10 +18,10 @@ import (
 // remote is how a command reaches a running hub.
 type remote struct {
 	Hub       string        `help:"Address of the hub's gRPC API." default:"127.0.0.1:7420"`
-	TokenFile string        `help:"File that holds an admin token; required." placeholder:"FILE"`
+	TokenFile string        `help:"File that holds an admin token; required, unless a client certificate says who calls." placeholder:"FILE"`
 	Plaintext bool          `help:"Speak without TLS; a loopback address is spoken to so by itself."`
 	CAFile    string        `name:"ca-file" aliases:"ca" help:"Authorities to trust instead of the system's (PEM)." placeholder:"FILE"`
-	CertFile  string        `aliases:"cert" help:"Client certificate, where the hub wants one (PEM)." placeholder:"FILE"`
+	CertFile  string        `aliases:"cert" help:"Client certificate (PEM), where the hub wants one; without --token-file it says who calls." placeholder:"FILE"`
 	KeyFile   string        `aliases:"key" help:"Key of the client certificate (PEM)." placeholder:"FILE"`
 	Timeout   time.Duration `help:"How long one call may take." default:"15s"`
 }
@@ -30,15 +30,16 @@ func (r remote) open(e *env) (*client.Client, error) {
 	if err := within("--timeout", r.Timeout, minWait, maxWait); err != nil {
 		return nil, &ConfigError{Err: err}
 	}
-	if r.TokenFile == "" { // not in the tags, since import can do without a hub
-		return nil, usage("missing flags: --token-file=FILE")
+	if r.TokenFile == "" && r.CertFile == "" { // not in the tags, since import can do without a hub
+		return nil, usage("missing flags: --token-file=FILE, or --cert-file=FILE and --key-file=FILE where a client certificate says who calls")
 	}
-	// A wrong file is told as such, even when the hub is away too.
-	switch text, err := readSecretFile(r.TokenFile); {
-	case err != nil:
-		return nil, usage("--token-file: %v", err)
-	case text == "":
-		return nil, usage("--token-file %s: no such file, or empty", r.TokenFile)
+	if r.TokenFile != "" { // a wrong file is told as such, even when the hub is away too
+		switch text, err := readSecretFile(r.TokenFile); {
+		case err != nil:
+			return nil, usage("--token-file: %v", err)
+		case text == "":
+			return nil, usage("--token-file %s: no such file, or empty", r.TokenFile)
+		}
 	}
 	for _, name := range []string{r.TokenFile, r.KeyFile} {
 		if text := openToOthers(name); text != "" {
