@@ -31,6 +31,7 @@ type extractEntry struct {
 	Updated    []string `json:"updated"`
 	Removed    []string `json:"removed"`
 	Refused    []string `json:"refused"`
+	Warnings   []string `json:"warnings,omitempty"` // of the index, whose caps are passed now
 	Rounds     int      `json:"rounds"`
 	Tokens     int      `json:"tokens"`
 	MS         int64    `json:"ms"`
@@ -70,7 +71,7 @@ func (x *extractCmd) Run(c *command) error {
 		return out
 	}
 	entry := extractEntry{
-		Transcript: file, Skipped: r.Skipped, By: r.By, Fallback: r.Fallback, Added: refs(r.Added), Updated: refs(r.Updated), Removed: refs(r.Removed), Refused: append([]string{}, r.Refused...),
+		Transcript: file, Skipped: r.Skipped, By: r.By, Fallback: r.Fallback, Added: refs(r.Added), Updated: refs(r.Updated), Removed: refs(r.Removed), Refused: append([]string{}, r.Refused...), Warnings: r.Warnings,
 		Rounds: r.Rounds, Tokens: r.Usage.Input + r.Usage.Output, MS: r.Took.Milliseconds(),
 	}
 	if x.JSON {
@@ -93,6 +94,9 @@ func (x *extractCmd) Run(c *command) error {
 	}
 	for _, why := range entry.Refused {
 		fmt.Fprintf(c.Stdout, "not written: %s\n", visible(why))
+	}
+	for _, w := range entry.Warnings {
+		fmt.Fprintf(c.Stdout, "warning: %s\n", visible(w))
 	}
 	if r.Fallback != "" {
 		fmt.Fprintf(c.Stdout, "by rules; the model did not do it: %s\n", visible(r.Fallback))

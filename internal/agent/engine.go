@@ -172,7 +172,7 @@ func (e *engine) remember(ctx context.Context, p extractParams, m model.Model, t
 	case r.Skipped != "":
 		e.log.Debug("extract", "session", p.Session, "skipped", r.Skipped)
 	default:
-		e.log.Info("extract", "session", p.Session, "by", r.By, "added", len(r.Added), "updated", len(r.Updated), "removed", len(r.Removed), "refused", len(r.Refused), "fallback", r.Fallback, "rounds", r.Rounds,
+		e.log.Info("extract", "session", p.Session, "by", r.By, "added", len(r.Added), "updated", len(r.Updated), "removed", len(r.Removed), "refused", len(r.Refused), "warnings", r.Warnings, "fallback", r.Fallback, "rounds", r.Rounds,
 			"input_tokens", r.Usage.Input, "output_tokens", r.Usage.Output, "took", r.Took)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/memsvc/memsvc/internal/lifecycle/inject"
 	"github.com/memsvc/memsvc/internal/lifecycle/recall"
 )
 
@@ -79,8 +78,9 @@ func (h *handler) endLookup(ctx context.Context) {
 }
 
 // late returns the memories that were chosen for the turn's prompt after it was answered.
-// A sub-agent has a context of its own, which they were not chosen for.
-func (h *handler) late(ctx context.Context) (string, error) {
+// A sub-agent has a context of its own, which they were not chosen for. room is
+// how much of the context is left, in Chars.
+func (h *handler) late(ctx context.Context, room int) (string, error) {
 	l := h.engine.Lookups()
 	if l == nil || h.session() == "" || h.in.AgentID != "" {
 		return "", nil
@@ -103,5 +103,5 @@ func (h *handler) late(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return h.give(ctx, p, pick(scanned, chosen.Refs, c.Surfaced), c.used, inject.MaxContextChars, chosen.Turn), nil
+	return h.give(ctx, p, pick(scanned, chosen.Refs, c.Surfaced), c.used, room, chosen.Turn), nil
 }

@@ -251,11 +251,14 @@ func deny(file string, violations []memory.Violation) Answer {
 const nudgeWait = 100 * time.Millisecond
 
 // afterTool has the daemon look at once at what was written into the shared directory, and
-// brings what was chosen for the prompt after its hook had answered.
+// tells of an index that is past its caps now, and brings what was chosen for the prompt
+// after its hook had answered.
 func (h *handler) afterTool(ctx context.Context) (Answer, error) {
 	err := h.nudge(ctx)
-	late, lateErr := h.late(ctx)
-	return Answer{Context: late}, errors.Join(err, lateErr)
+	told, capErr := h.overCap(ctx)
+	told = inject.Neutral(told)
+	late, lateErr := h.late(ctx, inject.MaxContextChars-inject.Chars(told)-len("\n\n"))
+	return Answer{Context: join(told, late)}, errors.Join(err, capErr, lateErr)
 }
 
 // nudge tells the daemon that something was written for it.

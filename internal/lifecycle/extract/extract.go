@@ -58,9 +58,12 @@ type Report struct {
 	Removed []memories.Ref
 	// Refused names candidates that were not written, each with the reason.
 	Refused []string
-	Rounds  int
-	Usage   model.Usage
-	Took    time.Duration
+	// Warnings are what whoever wrote the index past a cap is to know, each once; without
+	// any content.
+	Warnings []string
+	Rounds   int
+	Usage    model.Usage
+	Took     time.Duration
 }
 
 // Run reads what a conversation said since its cursor and writes memories. Runs of one
@@ -113,6 +116,25 @@ func (e *Extractor) Run(ctx context.Context, c Conversation, dry bool) (Report, 
 		return r, err
 	}
 	return r, e.advance(c, turns.Last)
+}
+
+// maxWarnings bounds how many places of an index a report names.
+const maxWarnings = 10
+
+// tell keeps what the last write had to say: it looked at the whole index.
+func (r *Report) tell(told []memory.Violation) {
+	r.Warnings = nil
+	for i, v := range told {
+		if i == maxWarnings {
+			r.Warnings = append(r.Warnings, fmt.Sprintf("and %d more", len(told)-i))
+			break
+		}
+		where := v.Path
+		if v.Line > 0 {
+			where = fmt.Sprintf("%s:%d", v.Path, v.Line)
+		}
+		r.Warnings = append(r.Warnings, fmt.Sprintf("%s: %s (%s)", where, v.Message, v.Rule))
+	}
 }
 
 // write adds the candidates, or updates what says the same.
@@ -169,9 +191,11 @@ func (e *Extractor) write(ctx context.Context, candidates []Candidate, dry bool,
 		case dry:
 			r.Updated = append(r.Updated, twin.Ref)
 		case twin == nil:
-			if _, err := e.Store.Add(ctx, d); err != nil {
+			w, err := e.Store.Add(ctx, d)
+			if err != nil {
 				return err
 			}
+			r.tell(w.Told)
 			r.Added = append(r.Added, ref)
 			list = append(list, memories.Memory{Ref: ref, Content: content})
 			list[len(list)-1].Front, _, _ = memory.ParseFrontmatter(content)
@@ -181,6 +205,7 @@ func (e *Extractor) write(ctx context.Context, candidates []Candidate, dry bool,
 			if err != nil {
 				return err
 			}
+			r.tell(w.Told)
 			r.Updated = append(r.Updated, twin.Ref)
 			twin.Content = w.Content
 			twin.Front, _, _ = memory.ParseFrontmatter(w.Content)

@@ -591,3 +591,32 @@ func TestAnUpdateSaysWhen(t *testing.T) {
 		t.Errorf("got %q, %v; want %q", got, err, want)
 	}
 }
+
+// TestAnExtractionPastACapSaysSo: by rules, by a model's list and by a model with tools, an
+// extraction that leaves the index past its caps reports it once, and without any content.
+func TestAnExtractionPastACapSaysSo(t *testing.T) {
+	list := scripted.Say(`[{"name":"Deploy day","type":"project","description":"d","body":"Friday."},{"name":"Freeze","type":"project","description":"d","body":"March."}]`)
+	write := scripted.Turn{Response: model.Response{Stop: model.StopTools, Parts: []model.Part{{Call: &model.ToolCall{ID: "c", Name: "write",
+		Input: json.RawMessage(`{"type":"project","name":"Deploy day","description":"d","body":"Friday."}`)}}}}}
+	for name, m := range map[string]*scripted.Model{"rules": nil, "list": {Turns: []scripted.Turn{list}}, "tools": {Turns: []scripted.Turn{write, scripted.Say("done")}}} {
+		f := newFixture(t)
+		if m != nil {
+			f.Model, f.JSON = m, name == "list"
+		}
+		var index strings.Builder
+		if err := os.MkdirAll(f.store.Dir(memory.ScopePrivate), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 220 {
+			fmt.Fprintf(&index, "- [Old](https://example.test/%d) — a reference\n", i)
+		}
+		if err := os.WriteFile(filepath.Join(f.store.Dir(memory.ScopePrivate), memory.IndexName), []byte(index.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f.talk.person("Remember that deploys go out on Fridays.")
+		r := f.run()
+		if len(r.Added) == 0 || len(r.Warnings) != 1 || !strings.HasPrefix(r.Warnings[0], "MEMORY.md: the index has 2") || !strings.HasSuffix(r.Warnings[0], "(index-over-cap)") {
+			t.Errorf("%s: added %v, warnings %q, refused %q", name, names(r.Added), r.Warnings, r.Refused)
+		}
+	}
+}

@@ -72,6 +72,9 @@ func (e *Extractor) ask(ctx context.Context, c Conversation, turns Turns, dry bo
 			r.Added = append(r.Added, ref)
 		}
 	}
+	if len(res.Written) > 0 {
+		r.tell(res.Told)
+	}
 	for _, call := range res.Calls {
 		if call.Refused {
 			r.Refused = append(r.Refused, call.Error)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/memsvc/memsvc/internal/lifecycle/memories"
 	"github.com/memsvc/memsvc/internal/lifecycle/model"
+	"github.com/memsvc/memsvc/internal/memory"
 )
 
 // The bounds of a run that its Box does not set.
@@ -55,7 +56,9 @@ type Result struct {
 	Usage   model.Usage
 	Written []memories.Ref // new and changed memories, each once, in order
 	Deleted []memories.Ref
-	Calls   []Call // every call of a tool, in order
+	// Told is what the last write had to be told of the index: caps that are passed.
+	Told  []memory.Violation
+	Calls []Call // every call of a tool, in order
 	// Cut says that the model wanted to go on when its rounds were used up.
 	Cut bool
 }

@@ -326,6 +326,7 @@ func (r *run) written(w memories.Written, err error, ref memories.Ref) (string, 
 	if !slices.Contains(r.res.Written, ref) {
 		r.res.Written = append(r.res.Written, ref)
 	}
+	r.res.Told = w.Told
 	text := "written: " + ref.String()
 	for _, v := range w.Told {
 		text += "\nwarning: " + v.Message
