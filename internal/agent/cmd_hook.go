@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/memsvc/memsvc/internal/agent/control"
+	"github.com/memsvc/memsvc/internal/agent/syncer"
 	"github.com/memsvc/memsvc/internal/clients/hooks"
 	"github.com/memsvc/memsvc/internal/lifecycle/extract"
 	"github.com/memsvc/memsvc/internal/lifecycle/inject"
@@ -147,18 +148,19 @@ func (e hookEngine) Project(_ context.Context, cwd, seen string) (hooks.Project,
 	if p.link == nil {
 		return out, nil
 	}
-	id := p.link.ID()
-	out.Sync = func(ctx context.Context) (*hooks.Sync, error) {
-		var st Status
-		if err := control.Call(ctx, string(c.state), methodStatus, nil, &st); err != nil {
+	id, name := p.link.ID(), p.link.Name()
+	out.Sync = func(ctx context.Context, head bool) (*hooks.Sync, error) {
+		var st standing
+		err := control.Call(ctx, string(c.state), methodStanding, standingParams{Link: id, Head: head}, &st)
+		switch {
+		case errors.Is(err, control.ErrNoDaemon):
+			return &hooks.Sync{Name: name, Phase: string(PhaseNotRunning), Todo: todoStart}, nil
+		case errors.Is(err, &control.Error{Code: codeUsage}):
+			return &hooks.Sync{Name: name, Phase: string(PhaseNotRunning), Todo: "the daemon that runs does not serve this directory; restart it"}, nil
+		case err != nil:
 			return nil, err
 		}
-		for _, l := range st.Links {
-			if l.ID == id {
-				return syncOf(l), nil
-			}
-		}
-		return nil, errors.New("the daemon does not serve this link")
+		return syncOf(st), nil
 	}
 	out.Changes = func(ctx context.Context, since time.Time) ([]hooks.Change, error) {
 		limited, cancel := context.WithTimeout(ctx, newsWait)
@@ -189,8 +191,13 @@ func readNotes(transcript string) string {
 // newsWait bounds how long a prompt waits to hear what the team changed.
 const newsWait = 200 * time.Millisecond
 
-func syncOf(l LinkStatus) *hooks.Sync {
-	s := &hooks.Sync{Name: l.Name(), Phase: string(l.Phase), Todo: l.Todo}
+func syncOf(st standing) *hooks.Sync {
+	l := st.Status
+	s := &hooks.Sync{Name: l.Name(), Phase: string(l.Phase), InStep: l.InStep, Touch: st.Touch, Todo: l.Todo}
+	switch l.Phase {
+	case PhaseInSync, PhaseAttention, Phase(syncer.PhaseSyncing), Phase(syncer.PhasePending):
+		s.Moves = true
+	}
 	if s.Todo == todoConflicts {
 		s.Todo = todoConflictsEither
 	}

@@ -41,7 +41,7 @@ func (s sharedLink) Status(ctx context.Context) (mcp.Status, error) {
 	if err != nil {
 		return mcp.Status{}, err
 	}
-	out := mcp.Status{Name: l.Name(), Phase: string(l.Phase), InStep: l.InStep, Todo: l.Todo, Refused: syncOf(l).Refused}
+	out := mcp.Status{Name: l.Name(), Phase: string(l.Phase), InStep: l.InStep, Todo: l.Todo, Refused: syncOf(standing{Status: l}).Refused}
 	if out.Todo == todoConflicts {
 		out.Todo = todoConflictsByTools
 	}

@@ -300,6 +300,8 @@ const (
 	methodNews    = "news"    // newsParams → []newsEntry
 	methodExtract = "extract" // extractParams; returns at once
 
+	methodStanding = "standing" // standingParams → standing; waits headWait at most
+
 	methodLookup     = "lookup"      // lookupParams → lookupResult; waits hookModelTimeout at most
 	methodLookupLate = "lookup-late" // lookupSession → lookupResult
 	methodLookupEnd  = "lookup-end"  // lookupSession
@@ -390,6 +392,16 @@ func (h handler) do(ctx context.Context, method string, params json.RawMessage) 
 			return nil, err
 		}
 		return r.news.since(p.Since), nil
+	case methodStanding:
+		var p standingParams
+		if err := decode(&p); err != nil {
+			return nil, err
+		}
+		r, err := h.d.find(p.Link)
+		if err != nil {
+			return nil, err
+		}
+		return p.do(ctx, r), nil
 	case methodTrash, methodTrashText, methodTrashRestore:
 		var p trashParams
 		if err := decode(&p); err != nil {

@@ -25,6 +25,7 @@ type hub struct {
 	policies map[memory.Team]*policyHolder
 	up       bool
 	changed  time.Time // when up last changed
+	lastUp   time.Time // when up last ended; zero = not yet
 	err      error     // what ended the last stream
 
 	fetch chan memory.Team // policies to fetch
@@ -182,6 +183,9 @@ func (h *hub) turned(ev client.Event) {
 	first := h.up != up
 	if first {
 		h.changed = h.now()
+		if !up {
+			h.lastUp = h.changed
+		}
 	}
 	told := errors.Is(ev.Err, h.err) || ev.Err != nil && h.err != nil && ev.Err.Error() == h.err.Error()
 	h.up, h.err = up, ev.Err
@@ -216,6 +220,16 @@ func (h *hub) away() (since time.Time, err error, down bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.changed, h.err, !h.up
+}
+
+// touch returns when the hub was last heard of; zero = never.
+func (h *hub) touch() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.up {
+		return h.now()
+	}
+	return h.lastUp
 }
 
 // status says how the connection is.

@@ -148,6 +148,16 @@ func (r *remote) Head(ctx context.Context, seen memory.Cursor) (syncer.RemoteInf
 	return info, nil
 }
 
+// ask asks the hub where the project is, whatever the stream has told.
+func (r *remote) ask(ctx context.Context, seen memory.Cursor) (memory.Cursor, error) {
+	p, err := r.c.Project(ctx, r.key, seen)
+	if err != nil {
+		return memory.Cursor{}, err
+	}
+	r.sawHead(p.Head)
+	return p.Head, nil
+}
+
 // sawHead notes where a call found the project.
 func (r *remote) sawHead(head memory.Cursor) {
 	r.mu.Lock()

@@ -229,6 +229,45 @@ func TestRefusalsAndConflictsReachTheConversation(t *testing.T) {
 	}
 }
 
+// TestPromptHearsOfARefusal: a secret that a shell writes in the midst of a session is in the
+// next prompt's context, once; and a session that begins while the hub or the daemon is away
+// is not promised that the team reads along.
+func TestPromptHearsOfARefusal(t *testing.T) {
+	h := hubtest.Start(t, hubtest.Options{})
+	d := desks(t, h, 1)[0]
+	const promise = "reads them within seconds"
+	start := func() string { return d.hook("SessionStart", map[string]any{"session_id": "s", "source": "startup"}) }
+	ask := func() string {
+		return d.hook("UserPromptSubmit", map[string]any{"session_id": "s", "prompt": "continue"})
+	}
+	hubtest.Eventually(t, patience, "a session in step", func() bool {
+		got := start()
+		return strings.Contains(got, promise) && !strings.Contains(got, "Sharing with")
+	})
+	d.write("reference_bank.md", note("bank", "the token is "+githubToken))
+	got := ""
+	hubtest.Eventually(t, patience, "the refusal in a prompt", func() bool { got = ask(); return got != "" })
+	if !strings.Contains(got, "stays on this machine: reference_bank.md:6") || !strings.Contains(got, "github-pat") || strings.Contains(got, githubToken) {
+		t.Errorf("the prompt hears %s", got)
+	}
+	if got := ask(); got != "" {
+		t.Errorf("the next one hears %s", got)
+	}
+	h.Stop()
+	hubtest.Eventually(t, patience, "the hub's absence", func() bool {
+		got = start()
+		return strings.Contains(got, ": offline; the hub was last heard of ") && !strings.Contains(got, promise)
+	})
+	if !strings.Contains(got, "stays on this machine: reference_bank.md:6") {
+		t.Errorf("offline a session hears %s", got)
+	}
+	must(t, d.agent.Process.Kill())
+	hubtest.Eventually(t, patience, "the daemon's absence", func() bool {
+		got = start()
+		return strings.Contains(got, "not-running") && strings.Contains(got, "memsync-agent run") && !strings.Contains(got, promise)
+	})
+}
+
 // TestConflictOfAnotherMachineThroughTools: a model sees the conflicts that the hub keeps
 // for other machines, and ends them as it does its own.
 func TestConflictOfAnotherMachineThroughTools(t *testing.T) {

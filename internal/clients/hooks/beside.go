@@ -13,13 +13,13 @@ import (
 const maxChanges = 5
 
 // beside tells a conversation that is under way what went on beside it since it heard of it
-// last: what others changed, and that a team directory is closed. lastPrompt is when its
-// transcript says that somebody typed last; what we noted ourselves is more exact, and all
-// there is with clients whose transcripts are not read.
+// last: what others changed, what waits for a person, and that a team directory is closed.
+// lastPrompt is when its transcript says that somebody typed last; what we noted ourselves
+// is more exact, and all there is with clients whose transcripts are not read.
 func (h *handler) beside(ctx context.Context, p Project, lastPrompt time.Time) string {
 	heard, err := h.engine.Record().Heard(h.session())
 	if err != nil {
-		heard = inject.Heard{} // news that come again do little harm
+		heard = inject.Heard{} // what comes again does little harm
 	}
 	closed := ""
 	if heard.Until.IsZero() {
@@ -28,22 +28,31 @@ func (h *handler) beside(ctx context.Context, p Project, lastPrompt time.Time) s
 			closed = inject.Neutral(p.Closed) // later prompts need not hear it again
 		}
 	}
-	news := ""
+	news, waiting := "", ""
 	heard.Until, news = h.news(ctx, p, heard.Until)
+	// Whom we do not know we would tell the same at every prompt.
+	if s := h.sharing(ctx, p, false); s != nil && h.session() != "" {
+		waiting = s.since(heard.Waiting)
+		heard.Waiting = s.marks()
+	}
 	_ = h.engine.Record().Hear(h.session(), heard) // as above
-	return join(closed, news)
+	return join(closed, waiting, news)
 }
 
-// begins notes that a session knows what is there: it was just given the indexes. What one
-// that goes on has heard of stays as it is.
-func (h *handler) begins() {
-	switch heard, err := h.engine.Record().Heard(h.session()); {
-	case err != nil || !heard.Until.IsZero():
-	case h.in.Source == "resume" || h.in.Source == "compact":
-		// Its transcript may tell how far it had come.
-	default:
-		_ = h.engine.Record().Hear(h.session(), inject.Heard{Until: h.now}) // news that come again do little harm
+// begins notes that a session knows what is there: it was just given the indexes and what
+// waits. What one that goes on has heard of the team's changes stays as it is.
+func (h *handler) begins(s *sharing) {
+	heard, err := h.engine.Record().Heard(h.session())
+	if err != nil {
+		return
 	}
+	if heard.Until.IsZero() && h.in.Source != "resume" && h.in.Source != "compact" { // else its transcript may tell
+		heard.Until = h.now
+	}
+	if s != nil {
+		heard.Waiting = s.marks()
+	}
+	_ = h.engine.Record().Hear(h.session(), heard) // what comes again does little harm
 }
 
 // news is a line for each of the last things that others changed since a time, and up to

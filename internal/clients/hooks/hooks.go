@@ -50,9 +50,9 @@ type Project struct {
 	// ClosedTeam is a team directory that this project's clients would write into and that
 	// is another project's; "" = none. Closed says so in one line.
 	ClosedTeam, Closed string
-	// Sync says how the sharing of Team is; nil where nobody shares it, or no daemon
-	// answers in time.
-	Sync func(ctx context.Context) (*Sync, error)
+	// Sync says how the sharing of Team is; nil where nobody shares it. With head the
+	// daemon first looks whether the hub has more, as long as a beginning session may wait.
+	Sync func(ctx context.Context, head bool) (*Sync, error)
 	// Changes returns what others changed in Team since a time, each memory once, the
 	// newest last.
 	Changes func(ctx context.Context, since time.Time) ([]Change, error)
@@ -75,8 +75,13 @@ type Turn struct {
 
 // Sync is how a shared directory is.
 type Sync struct {
-	Name      string // team/project
-	Phase     string
+	Name   string // team/project
+	Phase  string
+	InStep bool // everything is as on the hub, and nothing waits for a person
+	Moves  bool // what is written here reaches the others
+	// Touch is when the hub was last heard of, while it cannot be reached; zero where that is
+	// not known.
+	Touch     time.Time
 	Refused   []string // each "path:line: what to do"
 	Conflicts []string // each "path (id)"
 	Todo      string

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
-	"time"
 
 	"github.com/memsvc/memsvc/internal/lifecycle/inject"
 	"github.com/memsvc/memsvc/internal/lifecycle/memdir"
@@ -14,14 +13,6 @@ import (
 	"github.com/memsvc/memsvc/internal/lifecycle/notes"
 	"github.com/memsvc/memsvc/internal/memory"
 )
-
-// syncWait bounds how long the beginning of a session waits for the daemon (ruling
-// 13.21).
-const syncWait = 300 * time.Millisecond
-
-// Shares of the context that a session begins with, in characters. The guide comes
-// first and whole; what waits for a person is worth more than the indexes.
-const maxWaiting = 2000
 
 // sessionStart gives a session the guide, what waits for a person, and both indexes.
 func (h *handler) sessionStart(ctx context.Context) (Answer, error) {
@@ -36,12 +27,14 @@ func (h *handler) sessionStart(ctx context.Context) (Answer, error) {
 	if p.Sync == nil {
 		team = "" // what nobody shares is no place for the team's memories
 	}
-	h.begins()
+	sharing := h.sharing(ctx, p, true)
+	state := sharing.atBeginning(h.now)
+	h.begins(sharing)
 	if p.Off {
-		return Answer{Context: h.waiting(ctx, p)}, nil
+		return Answer{Context: state}, nil
 	}
-	guide := Guide(p.Personal, team)
-	waiting := join(inject.Neutral(p.Closed), h.waiting(ctx, p), h.notes(p))
+	guide := Guide(p.Personal, team, sharing != nil && sharing.Moves)
+	waiting := join(inject.Neutral(p.Closed), state, h.notes(p))
 	room := inject.MaxContextChars - inject.Chars(guide) - inject.Chars(waiting) - 100
 	// The team's index has the greater share: clients that keep memories read the
 	// personal one themselves.
@@ -52,12 +45,16 @@ func (h *handler) sessionStart(ctx context.Context) (Answer, error) {
 }
 
 // Guide tells a client how memories are written here, from the types' one definition.
-// team is the directory that is shared, "" where none is.
-func Guide(personal, team string) string {
+// team is the directory that is shared, "" where none is; moves says that the sharing is
+// known to work at the moment.
+func Guide(personal, team string, moves bool) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Long-term memory of this project. Personal memories are files in %s. ", personal)
-	if team != "" {
+	switch {
+	case team != "" && moves:
 		fmt.Fprintf(&b, "Files in %s are shared: every agent of the team reads them within seconds.\n", team)
+	case team != "":
+		fmt.Fprintf(&b, "Files in %s are shared: every agent of the team reads them once the sharing works, which it may not at the moment.\n", team)
 	}
 	b.WriteString("A memory is one Markdown file named {type}_{words}.md, with frontmatter: name, description (one line, by which it is found again) and type, one of four:\n")
 	for _, t := range memory.AllTypes() {
@@ -105,35 +102,6 @@ func (h *handler) notes(p Project) string {
 		n = n * maxNotes / (size + 1) // what is neutral, and some scripts, take more than they count
 	}
 	return ""
-}
-
-// waiting tells what of the sharing needs a person: refused files, conflicts, a halt.
-func (h *handler) waiting(ctx context.Context, p Project) string {
-	if p.Sync == nil {
-		return ""
-	}
-	limited, cancel := context.WithTimeout(ctx, syncWait)
-	defer cancel()
-	s, err := p.Sync(limited)
-	if err != nil || s == nil || len(s.Refused) == 0 && len(s.Conflicts) == 0 && s.Todo == "" {
-		return ""
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "Sharing with %s: %s.\n", s.Name, s.Phase)
-	if s.Todo != "" {
-		b.WriteString(short(s.Todo, 300) + "\n")
-	}
-	for _, r := range s.Refused {
-		b.WriteString("- stays on this machine: " + short(r, 300) + "\n")
-	}
-	for _, c := range s.Conflicts {
-		b.WriteString("- in conflict, both texts are kept: " + short(c, 300) + "\n")
-	}
-	text := inject.Neutral(b.String())
-	if inject.Chars(text) > maxWaiting {
-		text = inject.CutChars(text, maxWaiting) + "… `memsync-agent status` shows the rest"
-	}
-	return text
 }
 
 // indexText returns an index as clients load it, cut to room on the end of a line, with

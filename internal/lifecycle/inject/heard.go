@@ -14,6 +14,8 @@ import (
 type Heard struct {
 	// Until is up to when it knows what the team changed.
 	Until time.Time `json:"until"`
+	// Waiting names what waited for a person when it heard last, by marks of the caller's.
+	Waiting []string `json:"waiting,omitempty"`
 }
 
 // heardSuffix is the end of the name of a file with a Heard.

@@ -1,0 +1,147 @@
+package hooks
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/memsvc/memsvc/internal/lifecycle/inject"
+)
+
+// How long a session's beginning (ruling 13.21) and a prompt wait for the daemon to say how
+// the sharing is.
+const (
+	beginWait  = 300 * time.Millisecond
+	besideWait = 200 * time.Millisecond
+)
+
+// Bounds of what is said of the sharing: characters when a session begins, lines at a
+// prompt, and things that a session is known to have heard of.
+const (
+	maxWaiting    = 2000
+	maxNewWaiting = 5
+	maxMarks      = 200
+)
+
+// sharing is how a shared directory is, as a conversation hears of it; nil where nobody
+// shares one, or nobody says.
+type sharing struct {
+	Sync
+	items []string // a line for each thing that waits for a person
+}
+
+func (h *handler) sharing(ctx context.Context, p Project, begins bool) *sharing {
+	if p.Sync == nil {
+		return nil
+	}
+	wait := besideWait
+	if begins {
+		wait = beginWait
+	}
+	limited, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	s, err := p.Sync(limited, begins)
+	if err != nil || s == nil {
+		return nil
+	}
+	out := &sharing{Sync: *s}
+	if !s.Moves && s.Todo != "" {
+		out.items = append(out.items, fmt.Sprintf("nothing is shared at the moment (%s): %s", s.Phase, short(s.Todo, 300)))
+	}
+	for _, r := range s.Refused {
+		out.items = append(out.items, "stays on this machine: "+short(r, 300))
+	}
+	for _, c := range s.Conflicts {
+		out.items = append(out.items, "in conflict, both texts are kept: "+short(c, 300))
+	}
+	return out
+}
+
+// atBeginning is what a session hears when it begins: unless all is in step, the phase, since
+// when the hub was not heard of, and all that waits for a person.
+func (s *sharing) atBeginning(now time.Time) string {
+	if s == nil || s.InStep {
+		return ""
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "Sharing with %s: %s", s.Name, s.Phase)
+	if !s.Moves && !s.Touch.IsZero() {
+		fmt.Fprintf(&b, "; the hub was last heard of %s", ago(now.Sub(s.Touch)))
+	}
+	b.WriteString(".\n")
+	switch {
+	case s.Moves && s.Todo != "":
+		b.WriteString(short(s.Todo, 300) + "\n")
+	case !s.Moves && s.Todo == "":
+		b.WriteString("Nothing goes out or comes in meanwhile; it goes on by itself.\n")
+	}
+	for _, i := range s.items {
+		b.WriteString("- " + i + "\n")
+	}
+	text := inject.Neutral(b.String())
+	if inject.Chars(text) > maxWaiting {
+		text = inject.CutChars(text, maxWaiting) + "… `memsync-agent status` shows the rest"
+	}
+	return text
+}
+
+// since is what waits for a person that a session has not heard of; heard are the marks of
+// what it has.
+func (s *sharing) since(heard []string) string {
+	marks := s.marks()
+	var fresh []string
+	for i, m := range marks {
+		if !slices.Contains(heard, m) {
+			fresh = append(fresh, s.items[i])
+		}
+	}
+	if len(fresh) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "Sharing with %s, what waits since the last prompt:\n", s.Name)
+	for i, f := range fresh {
+		if i == maxNewWaiting {
+			fmt.Fprintf(&b, "- and %d more; `memsync-agent status` shows them\n", len(fresh)-i)
+			break
+		}
+		b.WriteString("- " + f + "\n")
+	}
+	if s.Moves && s.Todo != "" {
+		b.WriteString(short(s.Todo, 300) + "\n")
+	}
+	return inject.Neutral(b.String())
+}
+
+// marks names each thing that waits, and holds no word of it.
+func (s *sharing) marks() []string {
+	var out []string
+	for _, i := range s.items[:min(len(s.items), maxMarks)] {
+		sum := sha256.Sum256([]byte(s.Name + "\x00" + i))
+		out = append(out, hex.EncodeToString(sum[:8]))
+	}
+	return out
+}
+
+// ago says how long something is past.
+func ago(d time.Duration) string {
+	count := func(n int, unit string) string {
+		if n == 1 {
+			return "1 " + unit + " ago"
+		}
+		return fmt.Sprintf("%d %ss ago", n, unit)
+	}
+	switch {
+	case d < time.Minute:
+		return "less than a minute ago"
+	case d < time.Hour:
+		return count(int(d/time.Minute), "minute")
+	case d < 48*time.Hour:
+		return count(int(d/time.Hour), "hour")
+	}
+	return count(int(d/(24*time.Hour)), "day")
+}
