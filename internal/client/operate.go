@@ -68,17 +68,44 @@ func (c *Client) UpdateTeam(ctx context.Context, t TeamSettings) (TeamSettings, 
 	return out, err
 }
 
-// Redact removes a leaked text from every stored version of a memory, or from those
-// with the given etags, and returns the revision that tells the watchers.
-func (c *Client) Redact(ctx context.Context, key memory.ProjectKey, path memory.Path, etags []memory.ETag, reason string) (memory.Revision, error) {
+// Redacted says what a redaction took away and what it left. Paths may be withheld, so
+// they are for a person to read.
+type Redacted struct {
+	Revision  memory.Revision // tells the watchers; 0: nothing but conflict texts went
+	Memories  []RedactedMemory
+	Remaining []RemainingText
+}
+
+// RedactedMemory counts what went at one path.
+type RedactedMemory struct {
+	Path                string
+	Versions, Conflicts int64
+}
+
+// RemainingText is a stored text that may be meant as well and is still served.
+type RemainingText struct {
+	Path     string
+	Revision memory.Revision // 0: the text of an open conflict
+	Reason   string
+}
+
+// Redact removes a leaked text from every stored version of a memory, or those texts that
+// have the given etags, and tells what became of it.
+func (c *Client) Redact(ctx context.Context, key memory.ProjectKey, path memory.Path, etags []memory.ETag, reason string) (Redacted, error) {
 	req := &memsvcv1.RedactMemoryRequest{Name: key.MemoryName(path), Reason: reason}
 	for _, e := range etags {
 		req.Etags = append(req.Etags, string(e))
 	}
-	var out memory.Revision
+	var out Redacted
 	err := c.attempt(ctx, c.long(), func(ctx context.Context) error {
 		res, err := c.admin().RedactMemory(ctx, req)
-		out = memory.Revision(res.GetCommit().GetRevision())
+		out = Redacted{Revision: memory.Revision(res.GetCommit().GetRevision())}
+		for _, r := range res.GetRedacted() {
+			out.Memories = append(out.Memories, RedactedMemory{r.GetPath(), r.GetVersions(), r.GetConflicts()})
+		}
+		for _, r := range res.GetRemaining() {
+			out.Remaining = append(out.Remaining, RemainingText{r.GetPath(), memory.Revision(r.GetRevision()), r.GetReason()})
+		}
 		return err
 	})
 	return out, err

@@ -3,7 +3,11 @@ package client
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	memsvcv1 "github.com/memsvc/memsvc/api/proto/memsvc/v1"
 	"github.com/memsvc/memsvc/internal/memory"
@@ -90,6 +94,33 @@ func conflictFromProto(p *memsvcv1.Conflict) (Conflict, error) {
 	}
 	out.CreateTime, err = wire.TimeFromProto("conflict.create_time", p.GetCreateTime())
 	return out, err
+}
+
+// ErrHubTooOld means that the hub does not know a call; a newer one does.
+var ErrHubTooOld = errors.New("the hub is older than this program and does not know this call")
+
+// maxFingerprints bounds one question of FindRedacted.
+const maxFingerprints = 1000
+
+// FindRedacted returns those of the fingerprints (memory.RedactionFingerprint under the
+// team's key) that are of redacted texts. A hub that is too old to tell is an
+// ErrHubTooOld.
+func (c *Client) FindRedacted(ctx context.Context, key memory.ProjectKey, fingerprints []string) ([]string, error) {
+	var out []string
+	for ask := range slices.Chunk(fingerprints, maxFingerprints) {
+		err := c.call(ctx, c.short(), func(ctx context.Context) error {
+			res, err := c.api().FindRedacted(ctx, &memsvcv1.FindRedactedRequest{Parent: key.String(), Fingerprints: ask})
+			if status.Code(err) == codes.Unimplemented {
+				return ErrHubTooOld
+			}
+			out = append(out, res.GetFingerprints()...)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
 }
 
 // ReportConflict keeps a conflict's text on the hub, so that any writer can resolve it.

@@ -95,6 +95,10 @@ func attempts(t testing.TB, c caller, name string) map[string]func() error {
 			_, err := c.ResolveConflict(c.ctx(t), &memsvcv1.ResolveConflictRequest{Name: name + "/conflicts/0123456789abcdef"})
 			return err
 		},
+		"find redacted": func() error {
+			_, err := c.FindRedacted(c.ctx(t), &memsvcv1.FindRedactedRequest{Parent: name})
+			return err
+		},
 		"purge": func() error {
 			_, err := c.PurgeProject(c.ctx(t), &memsvcv1.PurgeProjectRequest{Name: name})
 			return err
@@ -259,7 +263,7 @@ func TestRoles(t *testing.T) {
 	h := hubtest.Start(t, hubtest.Options{})
 	writer := as(t, h, h.Token("acme", "app", "writer"))
 	writer.mustCommit(t, put("a.md", "x"))
-	reads := []string{"get project", "list", "get", "batch", "log", "search", "list conflicts", "list projects", "get policy", "watch"}
+	reads := []string{"find redacted", "get project", "list", "get", "batch", "log", "search", "list conflicts", "list projects", "get policy", "watch"}
 	writes := []string{"commit", "restore", "report conflict"}
 	reader := as(t, h, h.Token("acme", "app", "reader"))
 	tries := attempts(t, reader, project)

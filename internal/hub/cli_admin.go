@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -414,7 +415,7 @@ type redactCmd struct {
 	remote      `embed:""`
 	projectArgs `embed:""`
 	Path        string   `arg:"" help:"Path of the memory below team/."`
-	ETag        []string `name:"etag" help:"Only the versions with these etags." placeholder:"ETAG"`
+	ETag        []string `name:"etag" help:"Only the texts with these etags." placeholder:"ETAG"`
 	Reason      string   `required:"" cmdline:"" help:"Why, for the audit log." placeholder:"TEXT"`
 }
 
@@ -437,13 +438,42 @@ func (c *redactCmd) Run(e *env) error {
 		etags = append(etags, etag)
 	}
 	return c.with(e, func(hub *client.Client) error {
-		revision, err := hub.Redact(e.ctx, key, path, etags, c.Reason)
+		res, err := hub.Redact(e.ctx, key, path, etags, c.Reason)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(e.stdout, "redacted as revision %d; backups made before still hold the text\n", revision)
+		tellRedacted(e.stdout, res)
 		return nil
 	})
+}
+
+// tellRedacted says what went, and what somebody should look at.
+func tellRedacted(w io.Writer, res client.Redacted) {
+	what := "redacted"
+	if res.Revision > 0 {
+		what = fmt.Sprintf("redacted as revision %d", res.Revision)
+	}
+	fmt.Fprintf(w, "%s; backups made before still hold the text\n", what)
+	for _, m := range res.Memories {
+		var parts []string
+		if m.Versions > 0 {
+			parts = append(parts, count(m.Versions, "stored version", "stored versions"))
+		}
+		if m.Conflicts > 0 {
+			parts = append(parts, count(m.Conflicts, "open conflict", "open conflicts"))
+		}
+		fmt.Fprintf(w, "  %s: %s\n", printable(m.Path), strings.Join(parts, ", "))
+	}
+	if len(res.Remaining) > 0 {
+		fmt.Fprintln(w, "still served; look at these, and redact what holds the leak:")
+	}
+	for _, r := range res.Remaining {
+		where := fmt.Sprintf("revision %d", r.Revision)
+		if r.Revision == 0 {
+			where = "open conflict"
+		}
+		fmt.Fprintf(w, "  %s (%s): %s\n", printable(r.Path), where, printable(r.Reason))
+	}
 }
 
 type agentsCmd struct {

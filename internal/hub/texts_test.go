@@ -129,6 +129,9 @@ var texts = map[string]string{
 	"UpdateGuardPolicyRequest.policy.allowed_rules":        exact,
 	"UpdateGuardPolicyRequest.policy.rules_toml":           guarded,
 
+	"FindRedactedRequest.parent":       passing,
+	"FindRedactedRequest.fingerprints": exact,
+
 	"RedactMemoryRequest.name":   passing,
 	"RedactMemoryRequest.etags":  exact,
 	"RedactMemoryRequest.reason": guarded,
@@ -269,6 +272,8 @@ func sound(request string) proto.Message {
 		return &memsvcv1.RevokeTokenRequest{TokenId: "tok-0123456789abcdef"}
 	case "UpdateGuardPolicyRequest":
 		return &memsvcv1.UpdateGuardPolicyRequest{Policy: &memsvcv1.GuardPolicy{Name: "teams/acme/guardPolicy", Version: 1}}
+	case "FindRedactedRequest":
+		return &memsvcv1.FindRedactedRequest{Parent: project}
 	case "RedactMemoryRequest":
 		return &memsvcv1.RedactMemoryRequest{Name: project + "/memories/old.md", Reason: "r"}
 	case "ExportArchiveRequest":

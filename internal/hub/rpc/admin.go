@@ -228,9 +228,16 @@ func (s *adminServer) RedactMemory(ctx context.Context, req *memsvcv1.RedactMemo
 		}
 		etags = append(etags, etag)
 	}
-	commit, err := s.svc.Redact(ctx, call(ctx), key, path, etags, req.GetReason())
+	res, err := s.svc.Redact(ctx, call(ctx), key, path, etags, req.GetReason())
 	if err != nil {
 		return nil, err
 	}
-	return &memsvcv1.RedactMemoryResponse{Commit: wire.CommitToProto(commit)}, nil
+	out := &memsvcv1.RedactMemoryResponse{Commit: wire.CommitToProto(res.Commit)}
+	for _, r := range res.Rewritten {
+		out.Redacted = append(out.Redacted, &memsvcv1.RedactedMemory{Path: string(r.Path), Versions: int64(r.Versions), Conflicts: int64(r.Conflicts)})
+	}
+	for _, r := range res.Remaining {
+		out.Remaining = append(out.Remaining, &memsvcv1.RemainingText{Path: string(r.Path), Revision: int64(r.Revision), Reason: r.Why})
+	}
+	return out, nil
 }

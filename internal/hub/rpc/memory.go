@@ -332,3 +332,16 @@ func (s *memoryServer) ResolveConflict(ctx context.Context, req *memsvcv1.Resolv
 	}
 	return &memsvcv1.ResolveConflictResponse{}, nil
 }
+
+// FindRedacted tells which texts were redacted.
+func (s *memoryServer) FindRedacted(ctx context.Context, req *memsvcv1.FindRedactedRequest) (*memsvcv1.FindRedactedResponse, error) {
+	key, err := memory.ParseProjectKey(req.GetParent())
+	if err != nil {
+		return nil, err
+	}
+	found, err := s.svc.FindRedacted(ctx, call(ctx), key, req.GetFingerprints())
+	if err != nil {
+		return nil, err
+	}
+	return &memsvcv1.FindRedactedResponse{Fingerprints: found}, nil
+}

@@ -115,6 +115,72 @@ func (s *Service) dropConflictTexts(ctx context.Context, scope string, ids []str
 	return nil
 }
 
+func (s *Service) listedConflicts(ctx context.Context, key memory.ProjectKey) ([]listedConflict, error) {
+	list, _, err := loadFresh(ctx, s.settings, key.String(), settingConflicts, []listedConflict(nil))
+	return list, err
+}
+
+func (s *Service) conflictText(ctx context.Context, key memory.ProjectKey, id string) ([]byte, error) {
+	text, _, err := loadFresh(ctx, s.settings, key.String(), settingConflictPrefix+id, conflictText{})
+	s.settings.forget(key.String(), settingConflictPrefix+id) // texts are large; not worth keeping
+	return text.Theirs, err
+}
+
+// eachConflict calls look for every open conflict of the project and its text, oldest first.
+func (s *Service) eachConflict(ctx context.Context, key memory.ProjectKey, look func(x listedConflict, text []byte) error) error {
+	list, err := s.listedConflicts(ctx, key)
+	if err != nil {
+		return err
+	}
+	for _, x := range list {
+		text, err := s.conflictText(ctx, key, x.ID)
+		if err != nil {
+			return err
+		}
+		if err := look(x, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dropConflicts takes away the conflicts whose texts are to go, and returns them. The
+// texts go first: a list that names one which is no more does no harm.
+func (s *Service) dropConflicts(ctx context.Context, key memory.ProjectKey, goes func(x listedConflict, text []byte) bool) ([]listedConflict, error) {
+	var gone []listedConflict
+	var ids []string
+	err := s.eachConflict(ctx, key, func(x listedConflict, text []byte) error {
+		if goes(x, text) {
+			gone, ids = append(gone, x), append(ids, x.ID)
+		}
+		return nil
+	})
+	if err != nil || len(gone) == 0 {
+		return nil, err
+	}
+	if err := s.dropConflictTexts(ctx, key.String(), ids); err != nil {
+		return nil, err
+	}
+	_, _, err = update(ctx, s.settings, key.String(), settingConflicts, []listedConflict(nil), func(list *[]listedConflict) error {
+		*list = slices.DeleteFunc(slices.Clone(*list), func(l listedConflict) bool { return slices.Contains(ids, l.ID) })
+		return nil
+	})
+	return gone, err
+}
+
+// redactedTexts returns a function that reports whether a text was redacted in the team.
+func (s *Service) redactedTexts(ctx context.Context, team memory.Team) (func(text []byte) (bool, error), error) {
+	settings, err := s.teamSettings(ctx, team)
+	if err != nil || !settings.Redactions {
+		return func([]byte) (bool, error) { return false, nil }, err
+	}
+	policy, err := s.policy(ctx, team)
+	return func(text []byte) (bool, error) {
+		found, err := s.Backend.Redacted(ctx, team, []string{memory.RedactionFingerprint(policy.FingerprintKey, text)})
+		return len(found) > 0, err
+	}, err
+}
+
 // Conflicts lists the open conflicts of a project, oldest first, texts included.
 func (s *Service) Conflicts(ctx context.Context, c Call, key memory.ProjectKey, page Page) ([]Conflict, string, error) {
 	if err := c.Principal.mayProject(key, Reader); err != nil {
@@ -124,7 +190,11 @@ func (s *Service) Conflicts(ctx context.Context, c Call, key memory.ProjectKey, 
 		return nil, "", hide(key, err)
 	}
 	scope := key.String()
-	list, _, err := loadFresh(ctx, s.settings, scope, settingConflicts, []listedConflict(nil))
+	list, err := s.listedConflicts(ctx, key)
+	if err != nil {
+		return nil, "", err
+	}
+	withhold, err := s.redactedTexts(ctx, key.Team)
 	if err != nil {
 		return nil, "", err
 	}
@@ -142,15 +212,22 @@ func (s *Service) Conflicts(ctx context.Context, c Call, key memory.ProjectKey, 
 		if len(out) == size {
 			return out, encodePage(of, at), nil
 		}
-		text, _, err := loadFresh(ctx, s.settings, scope, settingConflictPrefix+l.ID, conflictText{})
-		s.settings.forget(scope, settingConflictPrefix+l.ID) // texts are large; not worth keeping
+		text, err := s.conflictText(ctx, key, l.ID)
 		if err != nil {
 			return nil, "", err
 		}
-		if bytes += len(text.Theirs); bytes > maxAnswerBytes && len(out) > 0 {
+		hold, err := withhold(text)
+		if err != nil {
+			return nil, "", err
+		}
+		if hold || memory.ETagOf(text) != l.ETag {
+			at.After = l.ID
+			continue // redacted while it was being reported, or being taken away right now
+		}
+		if bytes += len(text); bytes > maxAnswerBytes && len(out) > 0 {
 			return out, encodePage(of, at), nil
 		}
-		l.Theirs = text.Theirs
+		l.Theirs = text
 		out = append(out, l.Conflict)
 		at.After = l.ID
 	}

@@ -3,11 +3,10 @@ package service
 import (
 	"bytes"
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/memsvc/memsvc/internal/hub/store"
@@ -22,147 +21,211 @@ const Marker = markerPrefix + ": an admin removed this text and its earlier vers
 
 func isMarker(content []byte) bool { return bytes.HasPrefix(content, []byte(markerPrefix)) }
 
-// RedactionFingerprint is the keyed fingerprint by which a redacted text is known
-// again: an HMAC under the team's key of the text with line ends and trailing space
-// made equal, so that a saved copy matches.
-func RedactionFingerprint(key, content []byte) string {
-	h := hmac.New(sha256.New, key)
-	h.Write([]byte("memsvc redacted text\x00"))
-	for line := range bytes.Lines(bytes.TrimRight(content, " \t\r\n")) {
-		h.Write(bytes.TrimRight(line, " \t\r\n"))
-		h.Write([]byte{'\n'})
-	}
-	return hex.EncodeToString(h.Sum(nil))
+// redactMessage is the message of the commits of a redaction. Every reader sees it; the
+// admin's reason is for the audit log alone.
+const redactMessage = "a text was redacted"
+
+// Redacted says what a redaction did.
+type Redacted struct {
+	// Commit is the last one that it made, for the memory itself where that had a text.
+	Commit memory.Commit
+	// Rewritten are the memories that lost texts, the one asked for last.
+	Rewritten []RewrittenMemory
+	// Remaining are stored texts that may be meant as well and are still served, at most
+	// maxRemaining.
+	Remaining []RemainingText
 }
 
-// Redact removes the memory's stored texts: those with the given etags, or all. It
-// leaves a marker, tells the watchers and remembers keyed fingerprints, so that the
-// texts and the secrets found in them cannot return. Backups made before are not
-// covered.
-func (s *Service) Redact(ctx context.Context, c Call, key memory.ProjectKey, path memory.Path, etags []memory.ETag, reason string) (memory.Commit, error) {
+// RewrittenMemory counts the texts of one path that a redaction took away.
+type RewrittenMemory struct {
+	Path      memory.Path
+	Versions  int // stored versions
+	Conflicts int // texts of open conflicts
+}
+
+// RemainingText is a stored text that a redaction left, and why somebody should look.
+type RemainingText struct {
+	Path     memory.Path
+	Revision memory.Revision // 0: the text of an open conflict
+	Why      string
+}
+
+// Why a text that remains should be looked at.
+const (
+	WhyRenamed    = "the memory goes on under this name"
+	WhySameSecret = "a secret that stood in a redacted text stands here too"
+)
+
+// maxRemaining bounds Redacted.Remaining: past it, a person looks in another way.
+const maxRemaining = 100
+
+// Redact removes the memory's stored texts: those with the given etags, or all, also
+// from when it had another name, and the texts of open conflicts. Wherever else in the
+// project one of these very texts is stored, it goes too. It leaves a marker, tells the
+// watchers and remembers keyed fingerprints, so that the texts and the secrets found in
+// them cannot return. Backups made before are not covered. A redaction that ends half
+// way is taken up by asking again: the memory's own texts go last.
+func (s *Service) Redact(ctx context.Context, c Call, key memory.ProjectKey, path memory.Path, etags []memory.ETag, reason string) (Redacted, error) {
 	subject := key.MemoryName(path)
 	if err := c.Principal.mayProject(key, Admin); err != nil {
-		return memory.Commit{}, s.refused(ctx, c, key.Team, "redact", subject, err)
+		return Redacted{}, s.refused(ctx, c, key.Team, "redact", subject, err)
 	}
 	if err := s.judgeLabels(ctx, key.Team, label{"reason", reason}); err != nil {
-		return memory.Commit{}, s.refused(ctx, c, key.Team, "redact", key.String(), err)
+		return Redacted{}, s.refused(ctx, c, key.Team, "redact", key.String(), err)
 	}
 	policy, err := s.policy(ctx, key.Team)
 	if err != nil {
-		return memory.Commit{}, err
+		return Redacted{}, err
 	}
-	prints, texts, err := s.redactionPrints(ctx, key, path, etags, policy)
+	t, err := s.targetsOf(ctx, policy, key, path, etags)
 	if err != nil {
-		return memory.Commit{}, err
+		return Redacted{}, hide(key, err)
 	}
-	// From before the texts go, commits are compared with the fingerprints.
+	if len(t.at) == 0 {
+		return Redacted{}, s.nothingToRedact(ctx, key, path, etags)
+	}
+	if err := s.expectRedactions(ctx, key.Team); err != nil {
+		return Redacted{}, err
+	}
+	out, err := s.redactTargets(ctx, c, key, t)
+	s.Feed.Forget(key)
+	s.search.forget(key)
+	if err != nil {
+		return Redacted{}, err
+	}
+	if out.Remaining, err = s.remaining(ctx, policy, key, t); err != nil {
+		return Redacted{}, err
+	}
+	tell := func(p memory.Path) memory.Path { return memory.Path(s.tellable(policy, string(p))) }
+	detail, texts, conflicts := "", 0, 0
+	for i, r := range out.Rewritten {
+		texts, conflicts = texts+r.Versions, conflicts+r.Conflicts
+		if out.Rewritten[i].Path = tell(r.Path); r.Path != path {
+			detail += " also " + string(out.Rewritten[i].Path) + ";"
+		}
+	}
+	for i, r := range out.Remaining {
+		out.Remaining[i].Path = tell(r.Path)
+	}
+	detail = fmt.Sprintf("revision %d; why: %s; %d versions, %d conflict texts;%s backups made before still hold them",
+		out.Commit.Revision, reason, texts, conflicts, detail)
+	return out, s.audit(ctx, c, key.Team, "redact", key.MemoryName(tell(path)), detail)
+}
+
+// expectRedactions has commits of the team compared with the fingerprints, from before
+// the first text goes.
+func (s *Service) expectRedactions(ctx context.Context, team memory.Team) error {
 	first := false
-	_, _, err = update(ctx, s.settings, string(key.Team), settingTeam, TeamSettings{WritersCreateProjects: true}, func(t *TeamSettings) error {
+	_, _, err := update(ctx, s.settings, string(team), settingTeam, TeamSettings{WritersCreateProjects: true}, func(t *TeamSettings) error {
 		if first = !t.Redactions; !first {
 			return errUnchanged
 		}
 		t.Redactions = true
 		return nil
 	})
-	if err != nil {
-		return memory.Commit{}, err
-	}
-	if first && s.Shared != nil {
+	if err == nil && first && s.Shared != nil {
 		// Until then another replica may believe that there is nothing to compare with.
-		if err := pause(ctx, settingsTTL); err != nil {
-			return memory.Commit{}, err
-		}
+		err = pause(ctx, settingsTTL)
 	}
-	res, err := s.Backend.Redact(ctx, store.RedactRequest{
-		Project: key, Path: path, ETags: etags, Marker: []byte(Marker), Fingerprints: prints,
-		Author: memory.Author{Principal: c.Principal.Name}, Now: s.Now(), Reason: reason,
-	})
-	if errors.Is(err, memory.ErrNotFound) {
-		err = s.nothingToRedact(ctx, key, path, etags, err)
-	}
-	if err != nil {
-		return memory.Commit{}, err
-	}
-	subject = key.MemoryName(memory.Path(s.tellable(policy, string(path))))
-	s.Feed.Forget(key)
-	s.search.forget(key)
-	detail := fmt.Sprintf("revision %d, %d texts; backups made before still hold them", res.Commit.Revision, texts)
-	return res.Commit, s.audit(ctx, c, key.Team, "redact", subject, detail)
+	return err
 }
 
-// nothingToRedact says why there was nothing to redact, where err says that there was not.
-func (s *Service) nothingToRedact(ctx context.Context, key memory.ProjectKey, path memory.Path, etags []memory.ETag, err error) error {
-	m, gerr := s.Backend.Get(ctx, key, path, 0)
-	why := ""
+// redactTargets takes the texts away. The memory asked for comes last, and what its texts
+// were copied to meanwhile after it: from the first commit on no new copy is accepted.
+func (s *Service) redactTargets(ctx context.Context, c Call, key memory.ProjectKey, t *redactTargets) (out Redacted, err error) {
+	done := map[memory.Path]*RewrittenMemory{}
+	count := func(p memory.Path) *RewrittenMemory {
+		if done[p] == nil {
+			done[p] = &RewrittenMemory{Path: p}
+		}
+		return done[p]
+	}
+	for round := 0; round < 3; round++ {
+		gone, err := s.dropConflicts(ctx, key, t.takesConflict)
+		if err != nil {
+			return Redacted{}, err
+		}
+		for _, x := range gone {
+			count(x.Path).Conflicts++
+		}
+		for _, p := range t.order() {
+			at := t.at[p]
+			req := store.RedactRequest{
+				Project: key, Path: p, ETags: at.etags, Marker: []byte(Marker), Fingerprints: t.prints,
+				Author: memory.Author{Principal: c.Principal.Name}, Now: s.Now(), Message: redactMessage, Elsewhere: at.conflicts > 0,
+			}
+			if t.whole && p == t.path {
+				req.ETags = nil
+			} else if len(req.ETags) == 0 {
+				req.ETags = t.all() // none of them is here: only conflict texts are
+			}
+			res, err := s.Backend.Redact(ctx, req)
+			if errors.Is(err, memory.ErrNotFound) {
+				// Somebody else redacted it meanwhile, or the path was never a memory's and
+				// had nothing but a conflict. The texts must not return all the same.
+				if err := s.Backend.ImportRedactions(ctx, key.Team, t.prints); err != nil {
+					return Redacted{}, err
+				}
+				continue
+			}
+			if err != nil {
+				return Redacted{}, err
+			}
+			out.Commit = res.Commit
+			count(p).Versions += at.versions
+		}
+		if t, err = s.copiesOf(ctx, key, t); err != nil || len(t.at) == 0 {
+			if err != nil {
+				return Redacted{}, err
+			}
+			break
+		}
+	}
+	for _, p := range slices.Sorted(maps.Keys(done)) {
+		if p != t.path {
+			out.Rewritten = append(out.Rewritten, *done[p])
+		}
+	}
+	if own := done[t.path]; own != nil {
+		out.Rewritten = append(out.Rewritten, *own)
+	}
+	return out, nil
+}
+
+// nothingToRedact says why there was nothing to redact.
+func (s *Service) nothingToRedact(ctx context.Context, key memory.ProjectKey, path memory.Path, etags []memory.ETag) error {
+	m, err := s.Backend.Get(ctx, key, path, 0)
+	why := "no stored version holds a text any more; it was redacted before"
 	switch {
-	case gerr != nil:
+	case err == nil && len(etags) == 0 && !isMarker(m.Content):
+		why = "no stored version holds a text"
+	case err != nil && !errors.Is(err, memory.ErrNotFound):
+		return err
+	case err != nil && len(etags) == 0:
 		return err // no such memory
 	case len(etags) > 0:
 		why = "no stored version has one of these etags; memsync-agent log --json lists them"
-	case isMarker(m.Content):
-		why = "no stored version holds a text any more; it was redacted before"
-	default:
-		return err
 	}
 	return &memory.Error{Reason: memory.ReasonNotFound, Message: key.MemoryName(path) + ": nothing redacted: " + why}
 }
 
-// redactionPrints fingerprints every stored text that is to go, and the findings in it;
-// texts counts the former.
-func (s *Service) redactionPrints(ctx context.Context, key memory.ProjectKey, path memory.Path, etags []memory.ETag, policy Policy) (prints []string, texts int, err error) {
-	wanted := map[memory.ETag]bool{}
-	for _, e := range etags {
-		wanted[e] = true
+// FindRedacted returns those of the fingerprints (memory.RedactionFingerprint under the
+// team's key) that are of redacted texts. Agents ask it about the texts that they keep;
+// see docs/design/0005-redaction.md for why they are not told a list.
+func (s *Service) FindRedacted(ctx context.Context, c Call, key memory.ProjectKey, fingerprints []string) ([]string, error) {
+	if err := c.Principal.mayProject(key, Reader); err != nil {
+		return nil, s.refused(ctx, c, key.Team, "redact.find", key.String(), err)
 	}
-	seen := map[memory.ETag]bool{}
-	add := func(etag memory.ETag, content []byte) {
-		if etag == "" || content == nil || seen[etag] || isMarker(content) || (len(wanted) > 0 && !wanted[etag]) {
-			return
-		}
-		seen[etag] = true
-		texts++
-		prints = append(prints, RedactionFingerprint(policy.FingerprintKey, content))
-		// A text that the guard cannot judge is still redacted whole.
-		if found, err := s.Guard.Scan(policy, string(path), content); err == nil {
-			for _, f := range found {
-				prints = append(prints, f.Fingerprint)
-			}
-		}
+	if _, err := s.Backend.Project(ctx, key); err != nil {
+		return nil, hide(key, err)
 	}
-	info, err := s.Backend.Project(ctx, key)
-	if err != nil {
-		return nil, 0, hide(key, err)
-	}
-	switch m, err := s.Backend.Get(ctx, key, path, 0); {
-	case err == nil:
-		add(m.ETag, m.Content)
-	case !errors.Is(err, memory.ErrNotFound):
-		return nil, 0, err
-	}
-	for after := info.Oldest - 1; after < info.Head.Revision; {
-		commits, err := s.Backend.Changes(ctx, key, after, 100, maxAnswerBytes)
-		if err != nil {
-			return nil, 0, err
-		}
-		if len(commits) == 0 {
-			break
-		}
-		for _, commit := range commits {
-			for _, ch := range commit.Changes {
-				if ch.Path == path {
-					add(ch.ETag, ch.Content)
-				}
-			}
-		}
-		after = commits[len(commits)-1].Revision
-	}
-	return prints, texts, nil
+	return s.Backend.Redacted(ctx, key.Team, fingerprints)
 }
 
 // checkRedacted refuses the return of a redacted text, and of a secret that stood
 // in one even if the policy allows it.
 func (s *Service) checkRedacted(ctx context.Context, team memory.Team, policy Policy, path memory.Path, content []byte) error {
-	prints := []string{RedactionFingerprint(policy.FingerprintKey, content)}
+	prints := []string{memory.RedactionFingerprint(policy.FingerprintKey, content)}
 	strict := Policy{Version: policy.Version, FingerprintKey: policy.FingerprintKey, RulesTOML: policy.RulesTOML}
 	found, err := s.Guard.Scan(strict, string(path), content)
 	if err != nil {
@@ -171,8 +234,8 @@ func (s *Service) checkRedacted(ctx context.Context, team memory.Team, policy Po
 	for _, f := range found {
 		prints = append(prints, f.Fingerprint)
 	}
-	hit, err := s.Backend.IsRedacted(ctx, team, prints)
-	if err != nil || !hit {
+	hits, err := s.Backend.Redacted(ctx, team, prints)
+	if err != nil || len(hits) == 0 {
 		return err
 	}
 	return &memory.Error{

@@ -98,7 +98,8 @@ func (s *Service) rescanOutdated(ctx context.Context, keep func() error) error {
 	return nil
 }
 
-// rescan judges every stored version of the team's memories. What it finds is on
+// rescan judges every stored version of the team's memories, and the texts of open
+// conflicts, each at every path where it stands. What it finds is on
 // the audit log and counted, and still served until someone redacts it (ruling 13.15).
 func (s *Service) rescan(ctx context.Context, team memory.Team, keep func() error) error {
 	p, err := s.policy(ctx, team)
@@ -137,19 +138,19 @@ func (s *Service) rescanProject(ctx context.Context, p Policy, key memory.Projec
 	if err != nil {
 		return 0, err
 	}
-	judged := map[memory.ETag]bool{}
-	look := func(path memory.Path, etag memory.ETag, content []byte, revision memory.Revision) error {
-		if etag == "" || content == nil || judged[etag] {
+	judged := map[textAt]bool{}
+	look := func(at textAt, content []byte, where string) error {
+		if at.etag == "" || content == nil || judged[at] {
 			return nil
 		}
-		judged[etag] = true
-		found, err := s.Guard.Scan(p, string(path), content)
+		judged[at] = true
+		found, err := s.Guard.Scan(p, string(at.path), content)
 		if err != nil {
 			return err
 		}
 		for _, f := range found {
 			hits++
-			detail := fmt.Sprintf("revision %d line %d %s %s; served until redacted", revision, f.Line, f.Rule, f.Fingerprint)
+			detail := fmt.Sprintf("%s line %d %s %s; served until redacted", where, f.Line, f.Rule, f.Fingerprint)
 			system := Call{Principal: Principal{Name: "hub", Role: Admin}}
 			if err := s.audit(ctx, system, key.Team, "guard.rescan.hit", key.MemoryName(memory.Path(f.Path)), detail); err != nil {
 				return err
@@ -167,7 +168,7 @@ func (s *Service) rescanProject(ctx context.Context, p Policy, key memory.Projec
 		}
 		for i := range commits {
 			for _, ch := range commits[i].Changes {
-				if err := look(ch.Path, ch.ETag, ch.Content, commits[i].Revision); err != nil {
+				if err := look(textAt{path: ch.Path, etag: ch.ETag}, ch.Content, revisionText(commits[i].Revision)); err != nil {
 					return hits, err
 				}
 			}
@@ -177,17 +178,26 @@ func (s *Service) rescanProject(ctx context.Context, p Policy, key memory.Projec
 	// Living memories older than what history keeps.
 	for at := memory.Path(""); ; {
 		page, err := s.Backend.List(ctx, key, store.ListOptions{After: at, Limit: 30, Content: true})
-		if err != nil || len(page) == 0 {
+		if err != nil {
 			return hits, err
 		}
+		if len(page) == 0 {
+			break
+		}
 		for _, m := range page {
-			if err := look(m.Path, m.ETag, m.Content, m.Revision); err != nil {
+			if err := look(textAt{path: m.Path, etag: m.ETag}, m.Content, revisionText(m.Revision)); err != nil {
 				return hits, err
 			}
 		}
 		at = page[len(page)-1].Path
 	}
+	err = s.eachConflict(ctx, key, func(x listedConflict, text []byte) error {
+		return look(textAt{x.Path, x.ETag, true}, text, "conflict "+x.ID)
+	})
+	return hits, err
 }
+
+func revisionText(r memory.Revision) string { return fmt.Sprintf("revision %d", r) }
 
 // retainEvery is how often retention is enforced.
 const retainEvery = time.Hour

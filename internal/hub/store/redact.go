@@ -64,7 +64,7 @@ func (r *Redaction) Commit(head memory.Cursor, now memory.Memory) memory.Commit 
 		Revision: head.Revision + 1,
 		Author:   r.Author,
 		Time:     r.Now.UTC(),
-		Message:  r.Reason,
+		Message:  r.Message,
 		Changes:  []memory.AppliedChange{change},
 	}
 	c.ID = memory.NextCommitID(head.CommitID, head.Epoch, &c)

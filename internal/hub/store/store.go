@@ -162,10 +162,13 @@ type Redactor interface {
 	// versions when none are named) by marker, rewrites their etags and remembered
 	// request results, and appends one Redact commit, whose change carries the path's
 	// present text, or none if it is deleted. Fingerprints are kept so that the texts
-	// cannot return: see IsRedacted. No such version is an ErrNotFound.
+	// cannot return: see Redacted. No such version is an ErrNotFound, unless Elsewhere
+	// says that texts of the path are taken away which the store knows nothing of: then
+	// the commit tells the watchers so. A path that never was is an ErrNotFound always.
 	Redact(ctx context.Context, req RedactRequest) (CommitResult, error)
-	// IsRedacted reports whether any of the fingerprints was redacted in the team.
-	IsRedacted(ctx context.Context, team memory.Team, fingerprints []string) (bool, error)
+	// Redacted returns those of the fingerprints that were redacted in the team, in the
+	// order given.
+	Redacted(ctx context.Context, team memory.Team, fingerprints []string) ([]string, error)
 }
 
 // RedactRequest names the texts to remove.
@@ -174,10 +177,11 @@ type RedactRequest struct {
 	Path         memory.Path
 	ETags        []memory.ETag
 	Marker       []byte
-	Fingerprints []string // keyed; see RedactionFingerprint in package service
+	Fingerprints []string // keyed; see memory.RedactionFingerprint
 	Author       memory.Author
 	Now          time.Time
-	Reason       string
+	Message      string // of the commit
+	Elsewhere    bool   // see Redactor.Redact
 }
 
 // Directory is the narrow interface for teams, projects and settings.
@@ -315,9 +319,9 @@ type Archiver interface {
 	ImportSpans(ctx context.Context, key memory.ProjectKey, spans []Span) error
 	// SettingNames lists what Setting can return under scope, in order.
 	SettingNames(ctx context.Context, scope string) ([]string, error)
-	// Redactions lists the fingerprints that IsRedacted knows in team, in order.
+	// Redactions lists the fingerprints that Redacted knows in team, in order.
 	Redactions(ctx context.Context, team memory.Team) ([]string, error)
-	// ImportRedactions adds fingerprints to what IsRedacted knows in team.
+	// ImportRedactions adds fingerprints to what Redacted knows in team.
 	ImportRedactions(ctx context.Context, team memory.Team, fingerprints []string) error
 }
 

@@ -1735,7 +1735,7 @@ type RedactMemoryRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// teams/{team}/projects/{project}/memories/{path}.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Only stored versions with these etags; none is every version.
+	// Only texts with these etags; none is every version and conflict of the memory.
 	Etags []string `protobuf:"bytes,2,rep,name=etags,proto3" json:"etags,omitempty"`
 	// Why, for the audit log.
 	Reason        string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
@@ -1797,8 +1797,13 @@ func (x *RedactMemoryRequest) GetReason() string {
 // Response of RedactMemory.
 type RedactMemoryResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The commit that tells the watchers.
-	Commit        *Commit `protobuf:"bytes,1,opt,name=commit,proto3" json:"commit,omitempty"`
+	// The commit that tells the watchers, the last one where several memories lost texts. Not set when
+	// nothing but conflict texts went, at a path that never was a memory's.
+	Commit *Commit `protobuf:"bytes,1,opt,name=commit,proto3" json:"commit,omitempty"`
+	// The memories that lost texts, the one asked for last.
+	Redacted []*RedactedMemory `protobuf:"bytes,2,rep,name=redacted,proto3" json:"redacted,omitempty"`
+	// Stored texts that may be meant as well and are still served, at most 100.
+	Remaining     []*RemainingText `protobuf:"bytes,3,rep,name=remaining,proto3" json:"remaining,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1840,6 +1845,148 @@ func (x *RedactMemoryResponse) GetCommit() *Commit {
 	return nil
 }
 
+func (x *RedactMemoryResponse) GetRedacted() []*RedactedMemory {
+	if x != nil {
+		return x.Redacted
+	}
+	return nil
+}
+
+func (x *RedactMemoryResponse) GetRemaining() []*RemainingText {
+	if x != nil {
+		return x.Remaining
+	}
+	return nil
+}
+
+// What a redaction took away at one path.
+type RedactedMemory struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Path below team/.
+	Path string `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	// Stored versions that lost their text.
+	Versions int64 `protobuf:"varint,2,opt,name=versions,proto3" json:"versions,omitempty"`
+	// Open conflicts that went with their texts.
+	Conflicts     int64 `protobuf:"varint,3,opt,name=conflicts,proto3" json:"conflicts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RedactedMemory) Reset() {
+	*x = RedactedMemory{}
+	mi := &file_memsvc_v1_admin_service_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RedactedMemory) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RedactedMemory) ProtoMessage() {}
+
+func (x *RedactedMemory) ProtoReflect() protoreflect.Message {
+	mi := &file_memsvc_v1_admin_service_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RedactedMemory.ProtoReflect.Descriptor instead.
+func (*RedactedMemory) Descriptor() ([]byte, []int) {
+	return file_memsvc_v1_admin_service_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *RedactedMemory) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *RedactedMemory) GetVersions() int64 {
+	if x != nil {
+		return x.Versions
+	}
+	return 0
+}
+
+func (x *RedactedMemory) GetConflicts() int64 {
+	if x != nil {
+		return x.Conflicts
+	}
+	return 0
+}
+
+// A stored text that a redaction left.
+type RemainingText struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Path below team/.
+	Path string `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	// The revision that holds it; 0 for the text of an open conflict.
+	Revision int64 `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
+	// Why somebody should look at it.
+	Reason        string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemainingText) Reset() {
+	*x = RemainingText{}
+	mi := &file_memsvc_v1_admin_service_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemainingText) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemainingText) ProtoMessage() {}
+
+func (x *RemainingText) ProtoReflect() protoreflect.Message {
+	mi := &file_memsvc_v1_admin_service_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemainingText.ProtoReflect.Descriptor instead.
+func (*RemainingText) Descriptor() ([]byte, []int) {
+	return file_memsvc_v1_admin_service_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *RemainingText) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *RemainingText) GetRevision() int64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+func (x *RemainingText) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 // Request of ExportArchive.
 type ExportArchiveRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1851,7 +1998,7 @@ type ExportArchiveRequest struct {
 
 func (x *ExportArchiveRequest) Reset() {
 	*x = ExportArchiveRequest{}
-	mi := &file_memsvc_v1_admin_service_proto_msgTypes[30]
+	mi := &file_memsvc_v1_admin_service_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1863,7 +2010,7 @@ func (x *ExportArchiveRequest) String() string {
 func (*ExportArchiveRequest) ProtoMessage() {}
 
 func (x *ExportArchiveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_memsvc_v1_admin_service_proto_msgTypes[30]
+	mi := &file_memsvc_v1_admin_service_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1876,7 +2023,7 @@ func (x *ExportArchiveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportArchiveRequest.ProtoReflect.Descriptor instead.
 func (*ExportArchiveRequest) Descriptor() ([]byte, []int) {
-	return file_memsvc_v1_admin_service_proto_rawDescGZIP(), []int{30}
+	return file_memsvc_v1_admin_service_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ExportArchiveRequest) GetScope() string {
@@ -1897,7 +2044,7 @@ type ExportArchiveResponse struct {
 
 func (x *ExportArchiveResponse) Reset() {
 	*x = ExportArchiveResponse{}
-	mi := &file_memsvc_v1_admin_service_proto_msgTypes[31]
+	mi := &file_memsvc_v1_admin_service_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1909,7 +2056,7 @@ func (x *ExportArchiveResponse) String() string {
 func (*ExportArchiveResponse) ProtoMessage() {}
 
 func (x *ExportArchiveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_memsvc_v1_admin_service_proto_msgTypes[31]
+	mi := &file_memsvc_v1_admin_service_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1922,7 +2069,7 @@ func (x *ExportArchiveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportArchiveResponse.ProtoReflect.Descriptor instead.
 func (*ExportArchiveResponse) Descriptor() ([]byte, []int) {
-	return file_memsvc_v1_admin_service_proto_rawDescGZIP(), []int{31}
+	return file_memsvc_v1_admin_service_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ExportArchiveResponse) GetChunk() []byte {
@@ -1943,7 +2090,7 @@ type ImportArchiveRequest struct {
 
 func (x *ImportArchiveRequest) Reset() {
 	*x = ImportArchiveRequest{}
-	mi := &file_memsvc_v1_admin_service_proto_msgTypes[32]
+	mi := &file_memsvc_v1_admin_service_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1955,7 +2102,7 @@ func (x *ImportArchiveRequest) String() string {
 func (*ImportArchiveRequest) ProtoMessage() {}
 
 func (x *ImportArchiveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_memsvc_v1_admin_service_proto_msgTypes[32]
+	mi := &file_memsvc_v1_admin_service_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1968,7 +2115,7 @@ func (x *ImportArchiveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportArchiveRequest.ProtoReflect.Descriptor instead.
 func (*ImportArchiveRequest) Descriptor() ([]byte, []int) {
-	return file_memsvc_v1_admin_service_proto_rawDescGZIP(), []int{32}
+	return file_memsvc_v1_admin_service_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ImportArchiveRequest) GetChunk() []byte {
@@ -1995,7 +2142,7 @@ type ImportArchiveResponse struct {
 
 func (x *ImportArchiveResponse) Reset() {
 	*x = ImportArchiveResponse{}
-	mi := &file_memsvc_v1_admin_service_proto_msgTypes[33]
+	mi := &file_memsvc_v1_admin_service_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2007,7 +2154,7 @@ func (x *ImportArchiveResponse) String() string {
 func (*ImportArchiveResponse) ProtoMessage() {}
 
 func (x *ImportArchiveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_memsvc_v1_admin_service_proto_msgTypes[33]
+	mi := &file_memsvc_v1_admin_service_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2020,7 +2167,7 @@ func (x *ImportArchiveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportArchiveResponse.ProtoReflect.Descriptor instead.
 func (*ImportArchiveResponse) Descriptor() ([]byte, []int) {
-	return file_memsvc_v1_admin_service_proto_rawDescGZIP(), []int{33}
+	return file_memsvc_v1_admin_service_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ImportArchiveResponse) GetProjects() int64 {
@@ -2060,7 +2207,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_memsvc_v1_admin_service_proto_msgTypes[34]
+	mi := &file_memsvc_v1_admin_service_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2072,7 +2219,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_memsvc_v1_admin_service_proto_msgTypes[34]
+	mi := &file_memsvc_v1_admin_service_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2085,7 +2232,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_memsvc_v1_admin_service_proto_rawDescGZIP(), []int{34}
+	return file_memsvc_v1_admin_service_proto_rawDescGZIP(), []int{36}
 }
 
 // A piece of a backup.
@@ -2099,7 +2246,7 @@ type BackupResponse struct {
 
 func (x *BackupResponse) Reset() {
 	*x = BackupResponse{}
-	mi := &file_memsvc_v1_admin_service_proto_msgTypes[35]
+	mi := &file_memsvc_v1_admin_service_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2111,7 +2258,7 @@ func (x *BackupResponse) String() string {
 func (*BackupResponse) ProtoMessage() {}
 
 func (x *BackupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_memsvc_v1_admin_service_proto_msgTypes[35]
+	mi := &file_memsvc_v1_admin_service_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2124,7 +2271,7 @@ func (x *BackupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupResponse.ProtoReflect.Descriptor instead.
 func (*BackupResponse) Descriptor() ([]byte, []int) {
-	return file_memsvc_v1_admin_service_proto_rawDescGZIP(), []int{35}
+	return file_memsvc_v1_admin_service_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *BackupResponse) GetChunk() []byte {
@@ -2269,9 +2416,19 @@ const file_memsvc_v1_admin_service_proto_rawDesc = "" +
 	"R\x04name\x12&\n" +
 	"\x05etags\x18\x02 \x03(\tB\x10\xbaH\r\x92\x01\n" +
 	"\x10\xe8\a\"\x05r\x03\x98\x01@R\x05etags\x12 \n" +
-	"\x06reason\x18\x03 \x01(\tB\b\xbaH\x05r\x03(\x80\bR\x06reason\"A\n" +
+	"\x06reason\x18\x03 \x01(\tB\b\xbaH\x05r\x03(\x80\bR\x06reason\"\xb0\x01\n" +
 	"\x14RedactMemoryResponse\x12)\n" +
-	"\x06commit\x18\x01 \x01(\v2\x11.memsvc.v1.CommitR\x06commit\"6\n" +
+	"\x06commit\x18\x01 \x01(\v2\x11.memsvc.v1.CommitR\x06commit\x125\n" +
+	"\bredacted\x18\x02 \x03(\v2\x19.memsvc.v1.RedactedMemoryR\bredacted\x126\n" +
+	"\tremaining\x18\x03 \x03(\v2\x18.memsvc.v1.RemainingTextR\tremaining\"^\n" +
+	"\x0eRedactedMemory\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\x12\x1a\n" +
+	"\bversions\x18\x02 \x01(\x03R\bversions\x12\x1c\n" +
+	"\tconflicts\x18\x03 \x01(\x03R\tconflicts\"W\n" +
+	"\rRemainingText\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\x12\x1a\n" +
+	"\brevision\x18\x02 \x01(\x03R\brevision\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\"6\n" +
 	"\x14ExportArchiveRequest\x12\x1e\n" +
 	"\x05scope\x18\x01 \x01(\tB\b\xbaH\x05r\x03\x18\xac\x02R\x05scope\"-\n" +
 	"\x15ExportArchiveResponse\x12\x14\n" +
@@ -2331,7 +2488,7 @@ func file_memsvc_v1_admin_service_proto_rawDescGZIP() []byte {
 }
 
 var file_memsvc_v1_admin_service_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_memsvc_v1_admin_service_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
+var file_memsvc_v1_admin_service_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
 var file_memsvc_v1_admin_service_proto_goTypes = []any{
 	(Role)(0),                         // 0: memsvc.v1.Role
 	(*Team)(nil),                      // 1: memsvc.v1.Team
@@ -2364,80 +2521,84 @@ var file_memsvc_v1_admin_service_proto_goTypes = []any{
 	(*UpdateGuardPolicyResponse)(nil), // 28: memsvc.v1.UpdateGuardPolicyResponse
 	(*RedactMemoryRequest)(nil),       // 29: memsvc.v1.RedactMemoryRequest
 	(*RedactMemoryResponse)(nil),      // 30: memsvc.v1.RedactMemoryResponse
-	(*ExportArchiveRequest)(nil),      // 31: memsvc.v1.ExportArchiveRequest
-	(*ExportArchiveResponse)(nil),     // 32: memsvc.v1.ExportArchiveResponse
-	(*ImportArchiveRequest)(nil),      // 33: memsvc.v1.ImportArchiveRequest
-	(*ImportArchiveResponse)(nil),     // 34: memsvc.v1.ImportArchiveResponse
-	(*BackupRequest)(nil),             // 35: memsvc.v1.BackupRequest
-	(*BackupResponse)(nil),            // 36: memsvc.v1.BackupResponse
-	(*durationpb.Duration)(nil),       // 37: google.protobuf.Duration
-	(*Project)(nil),                   // 38: memsvc.v1.Project
-	(*timestamppb.Timestamp)(nil),     // 39: google.protobuf.Timestamp
-	(*AgentInfo)(nil),                 // 40: memsvc.v1.AgentInfo
-	(*GuardPolicy)(nil),               // 41: memsvc.v1.GuardPolicy
-	(*Commit)(nil),                    // 42: memsvc.v1.Commit
+	(*RedactedMemory)(nil),            // 31: memsvc.v1.RedactedMemory
+	(*RemainingText)(nil),             // 32: memsvc.v1.RemainingText
+	(*ExportArchiveRequest)(nil),      // 33: memsvc.v1.ExportArchiveRequest
+	(*ExportArchiveResponse)(nil),     // 34: memsvc.v1.ExportArchiveResponse
+	(*ImportArchiveRequest)(nil),      // 35: memsvc.v1.ImportArchiveRequest
+	(*ImportArchiveResponse)(nil),     // 36: memsvc.v1.ImportArchiveResponse
+	(*BackupRequest)(nil),             // 37: memsvc.v1.BackupRequest
+	(*BackupResponse)(nil),            // 38: memsvc.v1.BackupResponse
+	(*durationpb.Duration)(nil),       // 39: google.protobuf.Duration
+	(*Project)(nil),                   // 40: memsvc.v1.Project
+	(*timestamppb.Timestamp)(nil),     // 41: google.protobuf.Timestamp
+	(*AgentInfo)(nil),                 // 42: memsvc.v1.AgentInfo
+	(*GuardPolicy)(nil),               // 43: memsvc.v1.GuardPolicy
+	(*Commit)(nil),                    // 44: memsvc.v1.Commit
 }
 var file_memsvc_v1_admin_service_proto_depIdxs = []int32{
-	37, // 0: memsvc.v1.Team.retention:type_name -> google.protobuf.Duration
+	39, // 0: memsvc.v1.Team.retention:type_name -> google.protobuf.Duration
 	1,  // 1: memsvc.v1.CreateTeamResponse.team:type_name -> memsvc.v1.Team
 	1,  // 2: memsvc.v1.ListTeamsResponse.teams:type_name -> memsvc.v1.Team
 	1,  // 3: memsvc.v1.UpdateTeamRequest.team:type_name -> memsvc.v1.Team
 	1,  // 4: memsvc.v1.UpdateTeamResponse.team:type_name -> memsvc.v1.Team
-	38, // 5: memsvc.v1.CreateProjectResponse.project:type_name -> memsvc.v1.Project
-	38, // 6: memsvc.v1.ListProjectsResponse.projects:type_name -> memsvc.v1.Project
+	40, // 5: memsvc.v1.CreateProjectResponse.project:type_name -> memsvc.v1.Project
+	40, // 6: memsvc.v1.ListProjectsResponse.projects:type_name -> memsvc.v1.Project
 	0,  // 7: memsvc.v1.Token.role:type_name -> memsvc.v1.Role
-	39, // 8: memsvc.v1.Token.create_time:type_name -> google.protobuf.Timestamp
-	39, // 9: memsvc.v1.Token.expire_time:type_name -> google.protobuf.Timestamp
-	39, // 10: memsvc.v1.Token.revoke_time:type_name -> google.protobuf.Timestamp
+	41, // 8: memsvc.v1.Token.create_time:type_name -> google.protobuf.Timestamp
+	41, // 9: memsvc.v1.Token.expire_time:type_name -> google.protobuf.Timestamp
+	41, // 10: memsvc.v1.Token.revoke_time:type_name -> google.protobuf.Timestamp
 	0,  // 11: memsvc.v1.CreateTokenRequest.role:type_name -> memsvc.v1.Role
-	37, // 12: memsvc.v1.CreateTokenRequest.ttl:type_name -> google.protobuf.Duration
+	39, // 12: memsvc.v1.CreateTokenRequest.ttl:type_name -> google.protobuf.Duration
 	14, // 13: memsvc.v1.CreateTokenResponse.token:type_name -> memsvc.v1.Token
 	14, // 14: memsvc.v1.ListTokensResponse.tokens:type_name -> memsvc.v1.Token
-	40, // 15: memsvc.v1.Agent.info:type_name -> memsvc.v1.AgentInfo
-	39, // 16: memsvc.v1.Agent.last_seen_time:type_name -> google.protobuf.Timestamp
+	42, // 15: memsvc.v1.Agent.info:type_name -> memsvc.v1.AgentInfo
+	41, // 16: memsvc.v1.Agent.last_seen_time:type_name -> google.protobuf.Timestamp
 	21, // 17: memsvc.v1.ListAgentsResponse.agents:type_name -> memsvc.v1.Agent
-	39, // 18: memsvc.v1.AuditEvent.event_time:type_name -> google.protobuf.Timestamp
+	41, // 18: memsvc.v1.AuditEvent.event_time:type_name -> google.protobuf.Timestamp
 	24, // 19: memsvc.v1.ListAuditEventsResponse.events:type_name -> memsvc.v1.AuditEvent
-	41, // 20: memsvc.v1.UpdateGuardPolicyRequest.policy:type_name -> memsvc.v1.GuardPolicy
-	41, // 21: memsvc.v1.UpdateGuardPolicyResponse.policy:type_name -> memsvc.v1.GuardPolicy
-	42, // 22: memsvc.v1.RedactMemoryResponse.commit:type_name -> memsvc.v1.Commit
-	2,  // 23: memsvc.v1.AdminService.CreateTeam:input_type -> memsvc.v1.CreateTeamRequest
-	4,  // 24: memsvc.v1.AdminService.ListTeams:input_type -> memsvc.v1.ListTeamsRequest
-	6,  // 25: memsvc.v1.AdminService.UpdateTeam:input_type -> memsvc.v1.UpdateTeamRequest
-	8,  // 26: memsvc.v1.AdminService.CreateProject:input_type -> memsvc.v1.CreateProjectRequest
-	10, // 27: memsvc.v1.AdminService.ListProjects:input_type -> memsvc.v1.ListProjectsRequest
-	12, // 28: memsvc.v1.AdminService.PurgeProject:input_type -> memsvc.v1.PurgeProjectRequest
-	15, // 29: memsvc.v1.AdminService.CreateToken:input_type -> memsvc.v1.CreateTokenRequest
-	17, // 30: memsvc.v1.AdminService.ListTokens:input_type -> memsvc.v1.ListTokensRequest
-	19, // 31: memsvc.v1.AdminService.RevokeToken:input_type -> memsvc.v1.RevokeTokenRequest
-	22, // 32: memsvc.v1.AdminService.ListAgents:input_type -> memsvc.v1.ListAgentsRequest
-	25, // 33: memsvc.v1.AdminService.ListAuditEvents:input_type -> memsvc.v1.ListAuditEventsRequest
-	27, // 34: memsvc.v1.AdminService.UpdateGuardPolicy:input_type -> memsvc.v1.UpdateGuardPolicyRequest
-	29, // 35: memsvc.v1.AdminService.RedactMemory:input_type -> memsvc.v1.RedactMemoryRequest
-	31, // 36: memsvc.v1.AdminService.ExportArchive:input_type -> memsvc.v1.ExportArchiveRequest
-	33, // 37: memsvc.v1.AdminService.ImportArchive:input_type -> memsvc.v1.ImportArchiveRequest
-	35, // 38: memsvc.v1.AdminService.Backup:input_type -> memsvc.v1.BackupRequest
-	3,  // 39: memsvc.v1.AdminService.CreateTeam:output_type -> memsvc.v1.CreateTeamResponse
-	5,  // 40: memsvc.v1.AdminService.ListTeams:output_type -> memsvc.v1.ListTeamsResponse
-	7,  // 41: memsvc.v1.AdminService.UpdateTeam:output_type -> memsvc.v1.UpdateTeamResponse
-	9,  // 42: memsvc.v1.AdminService.CreateProject:output_type -> memsvc.v1.CreateProjectResponse
-	11, // 43: memsvc.v1.AdminService.ListProjects:output_type -> memsvc.v1.ListProjectsResponse
-	13, // 44: memsvc.v1.AdminService.PurgeProject:output_type -> memsvc.v1.PurgeProjectResponse
-	16, // 45: memsvc.v1.AdminService.CreateToken:output_type -> memsvc.v1.CreateTokenResponse
-	18, // 46: memsvc.v1.AdminService.ListTokens:output_type -> memsvc.v1.ListTokensResponse
-	20, // 47: memsvc.v1.AdminService.RevokeToken:output_type -> memsvc.v1.RevokeTokenResponse
-	23, // 48: memsvc.v1.AdminService.ListAgents:output_type -> memsvc.v1.ListAgentsResponse
-	26, // 49: memsvc.v1.AdminService.ListAuditEvents:output_type -> memsvc.v1.ListAuditEventsResponse
-	28, // 50: memsvc.v1.AdminService.UpdateGuardPolicy:output_type -> memsvc.v1.UpdateGuardPolicyResponse
-	30, // 51: memsvc.v1.AdminService.RedactMemory:output_type -> memsvc.v1.RedactMemoryResponse
-	32, // 52: memsvc.v1.AdminService.ExportArchive:output_type -> memsvc.v1.ExportArchiveResponse
-	34, // 53: memsvc.v1.AdminService.ImportArchive:output_type -> memsvc.v1.ImportArchiveResponse
-	36, // 54: memsvc.v1.AdminService.Backup:output_type -> memsvc.v1.BackupResponse
-	39, // [39:55] is the sub-list for method output_type
-	23, // [23:39] is the sub-list for method input_type
-	23, // [23:23] is the sub-list for extension type_name
-	23, // [23:23] is the sub-list for extension extendee
-	0,  // [0:23] is the sub-list for field type_name
+	43, // 20: memsvc.v1.UpdateGuardPolicyRequest.policy:type_name -> memsvc.v1.GuardPolicy
+	43, // 21: memsvc.v1.UpdateGuardPolicyResponse.policy:type_name -> memsvc.v1.GuardPolicy
+	44, // 22: memsvc.v1.RedactMemoryResponse.commit:type_name -> memsvc.v1.Commit
+	31, // 23: memsvc.v1.RedactMemoryResponse.redacted:type_name -> memsvc.v1.RedactedMemory
+	32, // 24: memsvc.v1.RedactMemoryResponse.remaining:type_name -> memsvc.v1.RemainingText
+	2,  // 25: memsvc.v1.AdminService.CreateTeam:input_type -> memsvc.v1.CreateTeamRequest
+	4,  // 26: memsvc.v1.AdminService.ListTeams:input_type -> memsvc.v1.ListTeamsRequest
+	6,  // 27: memsvc.v1.AdminService.UpdateTeam:input_type -> memsvc.v1.UpdateTeamRequest
+	8,  // 28: memsvc.v1.AdminService.CreateProject:input_type -> memsvc.v1.CreateProjectRequest
+	10, // 29: memsvc.v1.AdminService.ListProjects:input_type -> memsvc.v1.ListProjectsRequest
+	12, // 30: memsvc.v1.AdminService.PurgeProject:input_type -> memsvc.v1.PurgeProjectRequest
+	15, // 31: memsvc.v1.AdminService.CreateToken:input_type -> memsvc.v1.CreateTokenRequest
+	17, // 32: memsvc.v1.AdminService.ListTokens:input_type -> memsvc.v1.ListTokensRequest
+	19, // 33: memsvc.v1.AdminService.RevokeToken:input_type -> memsvc.v1.RevokeTokenRequest
+	22, // 34: memsvc.v1.AdminService.ListAgents:input_type -> memsvc.v1.ListAgentsRequest
+	25, // 35: memsvc.v1.AdminService.ListAuditEvents:input_type -> memsvc.v1.ListAuditEventsRequest
+	27, // 36: memsvc.v1.AdminService.UpdateGuardPolicy:input_type -> memsvc.v1.UpdateGuardPolicyRequest
+	29, // 37: memsvc.v1.AdminService.RedactMemory:input_type -> memsvc.v1.RedactMemoryRequest
+	33, // 38: memsvc.v1.AdminService.ExportArchive:input_type -> memsvc.v1.ExportArchiveRequest
+	35, // 39: memsvc.v1.AdminService.ImportArchive:input_type -> memsvc.v1.ImportArchiveRequest
+	37, // 40: memsvc.v1.AdminService.Backup:input_type -> memsvc.v1.BackupRequest
+	3,  // 41: memsvc.v1.AdminService.CreateTeam:output_type -> memsvc.v1.CreateTeamResponse
+	5,  // 42: memsvc.v1.AdminService.ListTeams:output_type -> memsvc.v1.ListTeamsResponse
+	7,  // 43: memsvc.v1.AdminService.UpdateTeam:output_type -> memsvc.v1.UpdateTeamResponse
+	9,  // 44: memsvc.v1.AdminService.CreateProject:output_type -> memsvc.v1.CreateProjectResponse
+	11, // 45: memsvc.v1.AdminService.ListProjects:output_type -> memsvc.v1.ListProjectsResponse
+	13, // 46: memsvc.v1.AdminService.PurgeProject:output_type -> memsvc.v1.PurgeProjectResponse
+	16, // 47: memsvc.v1.AdminService.CreateToken:output_type -> memsvc.v1.CreateTokenResponse
+	18, // 48: memsvc.v1.AdminService.ListTokens:output_type -> memsvc.v1.ListTokensResponse
+	20, // 49: memsvc.v1.AdminService.RevokeToken:output_type -> memsvc.v1.RevokeTokenResponse
+	23, // 50: memsvc.v1.AdminService.ListAgents:output_type -> memsvc.v1.ListAgentsResponse
+	26, // 51: memsvc.v1.AdminService.ListAuditEvents:output_type -> memsvc.v1.ListAuditEventsResponse
+	28, // 52: memsvc.v1.AdminService.UpdateGuardPolicy:output_type -> memsvc.v1.UpdateGuardPolicyResponse
+	30, // 53: memsvc.v1.AdminService.RedactMemory:output_type -> memsvc.v1.RedactMemoryResponse
+	34, // 54: memsvc.v1.AdminService.ExportArchive:output_type -> memsvc.v1.ExportArchiveResponse
+	36, // 55: memsvc.v1.AdminService.ImportArchive:output_type -> memsvc.v1.ImportArchiveResponse
+	38, // 56: memsvc.v1.AdminService.Backup:output_type -> memsvc.v1.BackupResponse
+	41, // [41:57] is the sub-list for method output_type
+	25, // [25:41] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_memsvc_v1_admin_service_proto_init() }
@@ -2453,7 +2614,7 @@ func file_memsvc_v1_admin_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_memsvc_v1_admin_service_proto_rawDesc), len(file_memsvc_v1_admin_service_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   36,
+			NumMessages:   38,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

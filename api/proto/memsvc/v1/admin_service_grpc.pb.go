@@ -68,8 +68,9 @@ type AdminServiceClient interface {
 	ListAuditEvents(ctx context.Context, in *ListAuditEventsRequest, opts ...grpc.CallOption) (*ListAuditEventsResponse, error)
 	// Replaces a team's guard policy.
 	UpdateGuardPolicy(ctx context.Context, in *UpdateGuardPolicyRequest, opts ...grpc.CallOption) (*UpdateGuardPolicyResponse, error)
-	// Removes a leaked text from every stored version of a memory, leaves a marker and tells the
-	// watchers. Backups made before are not covered.
+	// Removes a leaked text from every stored version of a memory, under its earlier names too, from open
+	// conflicts, and from wherever else in the project this very text is stored. Leaves a marker and tells
+	// the watchers. Backups made before are not covered.
 	RedactMemory(ctx context.Context, in *RedactMemoryRequest, opts ...grpc.CallOption) (*RedactMemoryResponse, error)
 	// Streams an archive of the hub, a team or a project with full history.
 	ExportArchive(ctx context.Context, in *ExportArchiveRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ExportArchiveResponse], error)
@@ -299,8 +300,9 @@ type AdminServiceServer interface {
 	ListAuditEvents(context.Context, *ListAuditEventsRequest) (*ListAuditEventsResponse, error)
 	// Replaces a team's guard policy.
 	UpdateGuardPolicy(context.Context, *UpdateGuardPolicyRequest) (*UpdateGuardPolicyResponse, error)
-	// Removes a leaked text from every stored version of a memory, leaves a marker and tells the
-	// watchers. Backups made before are not covered.
+	// Removes a leaked text from every stored version of a memory, under its earlier names too, from open
+	// conflicts, and from wherever else in the project this very text is stored. Leaves a marker and tells
+	// the watchers. Backups made before are not covered.
 	RedactMemory(context.Context, *RedactMemoryRequest) (*RedactMemoryResponse, error)
 	// Streams an archive of the hub, a team or a project with full history.
 	ExportArchive(*ExportArchiveRequest, grpc.ServerStreamingServer[ExportArchiveResponse]) error

@@ -2193,6 +2193,108 @@ func (*ResolveConflictResponse) Descriptor() ([]byte, []int) {
 	return file_memsvc_v1_memory_service_proto_rawDescGZIP(), []int{31}
 }
 
+// Request of FindRedacted.
+type FindRedactedRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// teams/{team}/projects/{project}.
+	Parent string `protobuf:"bytes,1,opt,name=parent,proto3" json:"parent,omitempty"`
+	// Keyed fingerprints of texts, made with the fingerprint key of the team's guard policy: HMAC-SHA-256
+	// of "memsvc redacted text", NUL and the text, trailing white space taken off the text and off every line.
+	Fingerprints  []string `protobuf:"bytes,2,rep,name=fingerprints,proto3" json:"fingerprints,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FindRedactedRequest) Reset() {
+	*x = FindRedactedRequest{}
+	mi := &file_memsvc_v1_memory_service_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FindRedactedRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FindRedactedRequest) ProtoMessage() {}
+
+func (x *FindRedactedRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_memsvc_v1_memory_service_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FindRedactedRequest.ProtoReflect.Descriptor instead.
+func (*FindRedactedRequest) Descriptor() ([]byte, []int) {
+	return file_memsvc_v1_memory_service_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *FindRedactedRequest) GetParent() string {
+	if x != nil {
+		return x.Parent
+	}
+	return ""
+}
+
+func (x *FindRedactedRequest) GetFingerprints() []string {
+	if x != nil {
+		return x.Fingerprints
+	}
+	return nil
+}
+
+// Response of FindRedacted.
+type FindRedactedResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Those of the fingerprints that are of redacted texts.
+	Fingerprints  []string `protobuf:"bytes,1,rep,name=fingerprints,proto3" json:"fingerprints,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FindRedactedResponse) Reset() {
+	*x = FindRedactedResponse{}
+	mi := &file_memsvc_v1_memory_service_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FindRedactedResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FindRedactedResponse) ProtoMessage() {}
+
+func (x *FindRedactedResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_memsvc_v1_memory_service_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FindRedactedResponse.ProtoReflect.Descriptor instead.
+func (*FindRedactedResponse) Descriptor() ([]byte, []int) {
+	return file_memsvc_v1_memory_service_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *FindRedactedResponse) GetFingerprints() []string {
+	if x != nil {
+		return x.Fingerprints
+	}
+	return nil
+}
+
 var File_memsvc_v1_memory_service_proto protoreflect.FileDescriptor
 
 const file_memsvc_v1_memory_service_proto_rawDesc = "" +
@@ -2354,12 +2456,18 @@ const file_memsvc_v1_memory_service_proto_rawDesc = "" +
 	"\x16ResolveConflictRequest\x12\x1e\n" +
 	"\x04name\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\x90\x03R\x04name\"\x19\n" +
-	"\x17ResolveConflictResponse*]\n" +
+	"\x17ResolveConflictResponse\"\x7f\n" +
+	"\x13FindRedactedRequest\x12\"\n" +
+	"\x06parent\x18\x01 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\xac\x02R\x06parent\x12D\n" +
+	"\ffingerprints\x18\x02 \x03(\tB \xbaH\x1d\x92\x01\x1a\x10\xe8\a\"\x15r\x132\x0e^[0-9a-f]{64}$\x98\x01@R\ffingerprints\":\n" +
+	"\x14FindRedactedResponse\x12\"\n" +
+	"\ffingerprints\x18\x01 \x03(\tR\ffingerprints*]\n" +
 	"\n" +
 	"WatchStart\x12\x1b\n" +
 	"\x17WATCH_START_UNSPECIFIED\x10\x00\x12\x1c\n" +
 	"\x18WATCH_START_AFTER_CURSOR\x10\x01\x12\x14\n" +
-	"\x10WATCH_START_HEAD\x10\x022\x85\x0e\n" +
+	"\x10WATCH_START_HEAD\x10\x022\x99\x0f\n" +
 	"\rMemoryService\x12y\n" +
 	"\n" +
 	"GetProject\x12\x1c.memsvc.v1.GetProjectRequest\x1a\x1d.memsvc.v1.GetProjectResponse\".\x82\xd3\xe4\x93\x02(b\aproject\x12\x1d/v1/{name=teams/*/projects/*}\x12\x81\x01\n" +
@@ -2374,7 +2482,8 @@ const file_memsvc_v1_memory_service_proto_rawDesc = "" +
 	"\x0eGetGuardPolicy\x12 .memsvc.v1.GetGuardPolicyRequest\x1a!.memsvc.v1.GetGuardPolicyResponse\".\x82\xd3\xe4\x93\x02(b\x06policy\x12\x1e/v1/{name=teams/*/guardPolicy}\x12\x9c\x01\n" +
 	"\x0eReportConflict\x12 .memsvc.v1.ReportConflictRequest\x1a!.memsvc.v1.ReportConflictResponse\"E\x82\xd3\xe4\x93\x02?:\bconflictb\bconflict\")/v1/{parent=teams/*/projects/*}/conflicts\x12\x85\x01\n" +
 	"\rListConflicts\x12\x1f.memsvc.v1.ListConflictsRequest\x1a .memsvc.v1.ListConflictsResponse\"1\x82\xd3\xe4\x93\x02+\x12)/v1/{parent=teams/*/projects/*}/conflicts\x12\x96\x01\n" +
-	"\x0fResolveConflict\x12!.memsvc.v1.ResolveConflictRequest\x1a\".memsvc.v1.ResolveConflictResponse\"<\x82\xd3\xe4\x93\x026:\x01*\"1/v1/{name=teams/*/projects/*/conflicts/*}:resolveB7Z5github.com/memsvc/memsvc/api/proto/memsvc/v1;memsvcv1b\x06proto3"
+	"\x0fResolveConflict\x12!.memsvc.v1.ResolveConflictRequest\x1a\".memsvc.v1.ResolveConflictResponse\"<\x82\xd3\xe4\x93\x026:\x01*\"1/v1/{name=teams/*/projects/*/conflicts/*}:resolve\x12\x91\x01\n" +
+	"\fFindRedacted\x12\x1e.memsvc.v1.FindRedactedRequest\x1a\x1f.memsvc.v1.FindRedactedResponse\"@\x82\xd3\xe4\x93\x02::\x01*\"5/v1/{parent=teams/*/projects/*}/memories:findRedactedB7Z5github.com/memsvc/memsvc/api/proto/memsvc/v1;memsvcv1b\x06proto3"
 
 var (
 	file_memsvc_v1_memory_service_proto_rawDescOnce sync.Once
@@ -2389,7 +2498,7 @@ func file_memsvc_v1_memory_service_proto_rawDescGZIP() []byte {
 }
 
 var file_memsvc_v1_memory_service_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_memsvc_v1_memory_service_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
+var file_memsvc_v1_memory_service_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
 var file_memsvc_v1_memory_service_proto_goTypes = []any{
 	(WatchStart)(0),                  // 0: memsvc.v1.WatchStart
 	(*GetProjectRequest)(nil),        // 1: memsvc.v1.GetProjectRequest
@@ -2424,47 +2533,49 @@ var file_memsvc_v1_memory_service_proto_goTypes = []any{
 	(*ListConflictsResponse)(nil),    // 30: memsvc.v1.ListConflictsResponse
 	(*ResolveConflictRequest)(nil),   // 31: memsvc.v1.ResolveConflictRequest
 	(*ResolveConflictResponse)(nil),  // 32: memsvc.v1.ResolveConflictResponse
-	(*Cursor)(nil),                   // 33: memsvc.v1.Cursor
-	(*Project)(nil),                  // 34: memsvc.v1.Project
-	(MemoryView)(0),                  // 35: memsvc.v1.MemoryView
-	(*Memory)(nil),                   // 36: memsvc.v1.Memory
-	(*Change)(nil),                   // 37: memsvc.v1.Change
-	(*Author)(nil),                   // 38: memsvc.v1.Author
-	(*Commit)(nil),                   // 39: memsvc.v1.Commit
-	(*timestamppb.Timestamp)(nil),    // 40: google.protobuf.Timestamp
-	(*ErrorDetail)(nil),              // 41: memsvc.v1.ErrorDetail
+	(*FindRedactedRequest)(nil),      // 33: memsvc.v1.FindRedactedRequest
+	(*FindRedactedResponse)(nil),     // 34: memsvc.v1.FindRedactedResponse
+	(*Cursor)(nil),                   // 35: memsvc.v1.Cursor
+	(*Project)(nil),                  // 36: memsvc.v1.Project
+	(MemoryView)(0),                  // 37: memsvc.v1.MemoryView
+	(*Memory)(nil),                   // 38: memsvc.v1.Memory
+	(*Change)(nil),                   // 39: memsvc.v1.Change
+	(*Author)(nil),                   // 40: memsvc.v1.Author
+	(*Commit)(nil),                   // 41: memsvc.v1.Commit
+	(*timestamppb.Timestamp)(nil),    // 42: google.protobuf.Timestamp
+	(*ErrorDetail)(nil),              // 43: memsvc.v1.ErrorDetail
 }
 var file_memsvc_v1_memory_service_proto_depIdxs = []int32{
-	33, // 0: memsvc.v1.GetProjectRequest.cursor:type_name -> memsvc.v1.Cursor
-	34, // 1: memsvc.v1.GetProjectResponse.project:type_name -> memsvc.v1.Project
-	35, // 2: memsvc.v1.ListMemoriesRequest.view:type_name -> memsvc.v1.MemoryView
-	36, // 3: memsvc.v1.ListMemoriesResponse.memories:type_name -> memsvc.v1.Memory
-	33, // 4: memsvc.v1.ListMemoriesResponse.head:type_name -> memsvc.v1.Cursor
-	36, // 5: memsvc.v1.GetMemoryResponse.memory:type_name -> memsvc.v1.Memory
-	36, // 6: memsvc.v1.BatchGetMemoriesResponse.memories:type_name -> memsvc.v1.Memory
-	33, // 7: memsvc.v1.BatchGetMemoriesResponse.head:type_name -> memsvc.v1.Cursor
-	37, // 8: memsvc.v1.CommitChangesRequest.changes:type_name -> memsvc.v1.Change
-	38, // 9: memsvc.v1.CommitChangesRequest.author:type_name -> memsvc.v1.Author
-	39, // 10: memsvc.v1.CommitChangesResponse.commit:type_name -> memsvc.v1.Commit
-	33, // 11: memsvc.v1.CommitChangesResponse.head:type_name -> memsvc.v1.Cursor
-	33, // 12: memsvc.v1.WatchedProject.cursor:type_name -> memsvc.v1.Cursor
+	35, // 0: memsvc.v1.GetProjectRequest.cursor:type_name -> memsvc.v1.Cursor
+	36, // 1: memsvc.v1.GetProjectResponse.project:type_name -> memsvc.v1.Project
+	37, // 2: memsvc.v1.ListMemoriesRequest.view:type_name -> memsvc.v1.MemoryView
+	38, // 3: memsvc.v1.ListMemoriesResponse.memories:type_name -> memsvc.v1.Memory
+	35, // 4: memsvc.v1.ListMemoriesResponse.head:type_name -> memsvc.v1.Cursor
+	38, // 5: memsvc.v1.GetMemoryResponse.memory:type_name -> memsvc.v1.Memory
+	38, // 6: memsvc.v1.BatchGetMemoriesResponse.memories:type_name -> memsvc.v1.Memory
+	35, // 7: memsvc.v1.BatchGetMemoriesResponse.head:type_name -> memsvc.v1.Cursor
+	39, // 8: memsvc.v1.CommitChangesRequest.changes:type_name -> memsvc.v1.Change
+	40, // 9: memsvc.v1.CommitChangesRequest.author:type_name -> memsvc.v1.Author
+	41, // 10: memsvc.v1.CommitChangesResponse.commit:type_name -> memsvc.v1.Commit
+	35, // 11: memsvc.v1.CommitChangesResponse.head:type_name -> memsvc.v1.Cursor
+	35, // 12: memsvc.v1.WatchedProject.cursor:type_name -> memsvc.v1.Cursor
 	0,  // 13: memsvc.v1.WatchedProject.start:type_name -> memsvc.v1.WatchStart
 	11, // 14: memsvc.v1.WatchMemoriesRequest.projects:type_name -> memsvc.v1.WatchedProject
 	13, // 15: memsvc.v1.WatchMemoriesRequest.agent:type_name -> memsvc.v1.AgentInfo
-	39, // 16: memsvc.v1.WatchMemoriesResponse.commit:type_name -> memsvc.v1.Commit
-	33, // 17: memsvc.v1.WatchMemoriesResponse.bookmark:type_name -> memsvc.v1.Cursor
+	41, // 16: memsvc.v1.WatchMemoriesResponse.commit:type_name -> memsvc.v1.Commit
+	35, // 17: memsvc.v1.WatchMemoriesResponse.bookmark:type_name -> memsvc.v1.Cursor
 	15, // 18: memsvc.v1.WatchMemoriesResponse.status:type_name -> memsvc.v1.ProjectStatus
-	40, // 19: memsvc.v1.WatchMemoriesResponse.send_time:type_name -> google.protobuf.Timestamp
-	41, // 20: memsvc.v1.ProjectStatus.detail:type_name -> memsvc.v1.ErrorDetail
-	39, // 21: memsvc.v1.ListCommitsResponse.commits:type_name -> memsvc.v1.Commit
-	38, // 22: memsvc.v1.RestoreMemoriesRequest.author:type_name -> memsvc.v1.Author
-	39, // 23: memsvc.v1.RestoreMemoriesResponse.commit:type_name -> memsvc.v1.Commit
-	33, // 24: memsvc.v1.RestoreMemoriesResponse.head:type_name -> memsvc.v1.Cursor
+	42, // 19: memsvc.v1.WatchMemoriesResponse.send_time:type_name -> google.protobuf.Timestamp
+	43, // 20: memsvc.v1.ProjectStatus.detail:type_name -> memsvc.v1.ErrorDetail
+	41, // 21: memsvc.v1.ListCommitsResponse.commits:type_name -> memsvc.v1.Commit
+	40, // 22: memsvc.v1.RestoreMemoriesRequest.author:type_name -> memsvc.v1.Author
+	41, // 23: memsvc.v1.RestoreMemoriesResponse.commit:type_name -> memsvc.v1.Commit
+	35, // 24: memsvc.v1.RestoreMemoriesResponse.head:type_name -> memsvc.v1.Cursor
 	22, // 25: memsvc.v1.SearchMemoriesResponse.hits:type_name -> memsvc.v1.SearchHit
-	36, // 26: memsvc.v1.SearchHit.memory:type_name -> memsvc.v1.Memory
+	38, // 26: memsvc.v1.SearchHit.memory:type_name -> memsvc.v1.Memory
 	25, // 27: memsvc.v1.GetGuardPolicyResponse.policy:type_name -> memsvc.v1.GuardPolicy
-	38, // 28: memsvc.v1.Conflict.author:type_name -> memsvc.v1.Author
-	40, // 29: memsvc.v1.Conflict.create_time:type_name -> google.protobuf.Timestamp
+	40, // 28: memsvc.v1.Conflict.author:type_name -> memsvc.v1.Author
+	42, // 29: memsvc.v1.Conflict.create_time:type_name -> google.protobuf.Timestamp
 	26, // 30: memsvc.v1.ReportConflictRequest.conflict:type_name -> memsvc.v1.Conflict
 	26, // 31: memsvc.v1.ReportConflictResponse.conflict:type_name -> memsvc.v1.Conflict
 	26, // 32: memsvc.v1.ListConflictsResponse.conflicts:type_name -> memsvc.v1.Conflict
@@ -2481,21 +2592,23 @@ var file_memsvc_v1_memory_service_proto_depIdxs = []int32{
 	27, // 43: memsvc.v1.MemoryService.ReportConflict:input_type -> memsvc.v1.ReportConflictRequest
 	29, // 44: memsvc.v1.MemoryService.ListConflicts:input_type -> memsvc.v1.ListConflictsRequest
 	31, // 45: memsvc.v1.MemoryService.ResolveConflict:input_type -> memsvc.v1.ResolveConflictRequest
-	2,  // 46: memsvc.v1.MemoryService.GetProject:output_type -> memsvc.v1.GetProjectResponse
-	4,  // 47: memsvc.v1.MemoryService.ListMemories:output_type -> memsvc.v1.ListMemoriesResponse
-	6,  // 48: memsvc.v1.MemoryService.GetMemory:output_type -> memsvc.v1.GetMemoryResponse
-	8,  // 49: memsvc.v1.MemoryService.BatchGetMemories:output_type -> memsvc.v1.BatchGetMemoriesResponse
-	10, // 50: memsvc.v1.MemoryService.CommitChanges:output_type -> memsvc.v1.CommitChangesResponse
-	14, // 51: memsvc.v1.MemoryService.WatchMemories:output_type -> memsvc.v1.WatchMemoriesResponse
-	17, // 52: memsvc.v1.MemoryService.ListCommits:output_type -> memsvc.v1.ListCommitsResponse
-	19, // 53: memsvc.v1.MemoryService.RestoreMemories:output_type -> memsvc.v1.RestoreMemoriesResponse
-	21, // 54: memsvc.v1.MemoryService.SearchMemories:output_type -> memsvc.v1.SearchMemoriesResponse
-	24, // 55: memsvc.v1.MemoryService.GetGuardPolicy:output_type -> memsvc.v1.GetGuardPolicyResponse
-	28, // 56: memsvc.v1.MemoryService.ReportConflict:output_type -> memsvc.v1.ReportConflictResponse
-	30, // 57: memsvc.v1.MemoryService.ListConflicts:output_type -> memsvc.v1.ListConflictsResponse
-	32, // 58: memsvc.v1.MemoryService.ResolveConflict:output_type -> memsvc.v1.ResolveConflictResponse
-	46, // [46:59] is the sub-list for method output_type
-	33, // [33:46] is the sub-list for method input_type
+	33, // 46: memsvc.v1.MemoryService.FindRedacted:input_type -> memsvc.v1.FindRedactedRequest
+	2,  // 47: memsvc.v1.MemoryService.GetProject:output_type -> memsvc.v1.GetProjectResponse
+	4,  // 48: memsvc.v1.MemoryService.ListMemories:output_type -> memsvc.v1.ListMemoriesResponse
+	6,  // 49: memsvc.v1.MemoryService.GetMemory:output_type -> memsvc.v1.GetMemoryResponse
+	8,  // 50: memsvc.v1.MemoryService.BatchGetMemories:output_type -> memsvc.v1.BatchGetMemoriesResponse
+	10, // 51: memsvc.v1.MemoryService.CommitChanges:output_type -> memsvc.v1.CommitChangesResponse
+	14, // 52: memsvc.v1.MemoryService.WatchMemories:output_type -> memsvc.v1.WatchMemoriesResponse
+	17, // 53: memsvc.v1.MemoryService.ListCommits:output_type -> memsvc.v1.ListCommitsResponse
+	19, // 54: memsvc.v1.MemoryService.RestoreMemories:output_type -> memsvc.v1.RestoreMemoriesResponse
+	21, // 55: memsvc.v1.MemoryService.SearchMemories:output_type -> memsvc.v1.SearchMemoriesResponse
+	24, // 56: memsvc.v1.MemoryService.GetGuardPolicy:output_type -> memsvc.v1.GetGuardPolicyResponse
+	28, // 57: memsvc.v1.MemoryService.ReportConflict:output_type -> memsvc.v1.ReportConflictResponse
+	30, // 58: memsvc.v1.MemoryService.ListConflicts:output_type -> memsvc.v1.ListConflictsResponse
+	32, // 59: memsvc.v1.MemoryService.ResolveConflict:output_type -> memsvc.v1.ResolveConflictResponse
+	34, // 60: memsvc.v1.MemoryService.FindRedacted:output_type -> memsvc.v1.FindRedactedResponse
+	47, // [47:61] is the sub-list for method output_type
+	33, // [33:47] is the sub-list for method input_type
 	33, // [33:33] is the sub-list for extension type_name
 	33, // [33:33] is the sub-list for extension extendee
 	0,  // [0:33] is the sub-list for field type_name
@@ -2519,7 +2632,7 @@ func file_memsvc_v1_memory_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_memsvc_v1_memory_service_proto_rawDesc), len(file_memsvc_v1_memory_service_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   32,
+			NumMessages:   34,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

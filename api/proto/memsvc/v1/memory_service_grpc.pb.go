@@ -32,6 +32,7 @@ const (
 	MemoryService_ReportConflict_FullMethodName   = "/memsvc.v1.MemoryService/ReportConflict"
 	MemoryService_ListConflicts_FullMethodName    = "/memsvc.v1.MemoryService/ListConflicts"
 	MemoryService_ResolveConflict_FullMethodName  = "/memsvc.v1.MemoryService/ResolveConflict"
+	MemoryService_FindRedacted_FullMethodName     = "/memsvc.v1.MemoryService/FindRedacted"
 )
 
 // MemoryServiceClient is the client API for MemoryService service.
@@ -68,6 +69,8 @@ type MemoryServiceClient interface {
 	ListConflicts(ctx context.Context, in *ListConflictsRequest, opts ...grpc.CallOption) (*ListConflictsResponse, error)
 	// Marks a conflict as resolved; the text chosen is committed by the caller beforehand.
 	ResolveConflict(ctx context.Context, in *ResolveConflictRequest, opts ...grpc.CallOption) (*ResolveConflictResponse, error)
+	// Returns which texts were redacted, of those that the caller keeps and names by fingerprint.
+	FindRedacted(ctx context.Context, in *FindRedactedRequest, opts ...grpc.CallOption) (*FindRedactedResponse, error)
 }
 
 type memoryServiceClient struct {
@@ -217,6 +220,16 @@ func (c *memoryServiceClient) ResolveConflict(ctx context.Context, in *ResolveCo
 	return out, nil
 }
 
+func (c *memoryServiceClient) FindRedacted(ctx context.Context, in *FindRedactedRequest, opts ...grpc.CallOption) (*FindRedactedResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(FindRedactedResponse)
+	err := c.cc.Invoke(ctx, MemoryService_FindRedacted_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // MemoryServiceServer is the server API for MemoryService service.
 // All implementations should embed UnimplementedMemoryServiceServer
 // for forward compatibility.
@@ -251,6 +264,8 @@ type MemoryServiceServer interface {
 	ListConflicts(context.Context, *ListConflictsRequest) (*ListConflictsResponse, error)
 	// Marks a conflict as resolved; the text chosen is committed by the caller beforehand.
 	ResolveConflict(context.Context, *ResolveConflictRequest) (*ResolveConflictResponse, error)
+	// Returns which texts were redacted, of those that the caller keeps and names by fingerprint.
+	FindRedacted(context.Context, *FindRedactedRequest) (*FindRedactedResponse, error)
 }
 
 // UnimplementedMemoryServiceServer should be embedded to have
@@ -298,6 +313,9 @@ func (UnimplementedMemoryServiceServer) ListConflicts(context.Context, *ListConf
 }
 func (UnimplementedMemoryServiceServer) ResolveConflict(context.Context, *ResolveConflictRequest) (*ResolveConflictResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ResolveConflict not implemented")
+}
+func (UnimplementedMemoryServiceServer) FindRedacted(context.Context, *FindRedactedRequest) (*FindRedactedResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method FindRedacted not implemented")
 }
 func (UnimplementedMemoryServiceServer) testEmbeddedByValue() {}
 
@@ -546,6 +564,24 @@ func _MemoryService_ResolveConflict_Handler(srv interface{}, ctx context.Context
 	return interceptor(ctx, in, info, handler)
 }
 
+func _MemoryService_FindRedacted_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(FindRedactedRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MemoryServiceServer).FindRedacted(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MemoryService_FindRedacted_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MemoryServiceServer).FindRedacted(ctx, req.(*FindRedactedRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // MemoryService_ServiceDesc is the grpc.ServiceDesc for MemoryService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -600,6 +636,10 @@ var MemoryService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ResolveConflict",
 			Handler:    _MemoryService_ResolveConflict_Handler,
+		},
+		{
+			MethodName: "FindRedacted",
+			Handler:    _MemoryService_FindRedacted_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

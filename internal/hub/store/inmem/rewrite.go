@@ -33,7 +33,7 @@ func (s *Store) Redact(ctx context.Context, req store.RedactRequest) (store.Comm
 			p.commits[rev], hit = &n, true
 		}
 	}
-	if !hit {
+	if _, known := p.entries[req.Path]; !hit && !(known && req.Elsewhere) {
 		return store.CommitResult{}, store.NoMemory(req.Project, req.Path, 0)
 	}
 	for k, r := range p.requests {
@@ -51,18 +51,18 @@ func (s *Store) Redact(ctx context.Context, req store.RedactRequest) (store.Comm
 	return store.CommitResult{Commit: store.WithoutContents(&c), Created: true, Head: s.cursor(p)}, nil
 }
 
-// IsRedacted reports whether any of the fingerprints was redacted in the team.
-func (s *Store) IsRedacted(ctx context.Context, team memory.Team, fingerprints []string) (bool, error) {
+// Redacted returns those of the fingerprints that were redacted in the team.
+func (s *Store) Redacted(ctx context.Context, team memory.Team, fingerprints []string) (found []string, err error) {
 	defer s.mu.RUnlock()
 	if err := s.rlock(ctx); err != nil {
-		return false, err
+		return nil, err
 	}
 	for _, f := range fingerprints {
 		if s.redacted[team][f] {
-			return true, nil
+			found = append(found, f)
 		}
 	}
-	return false, nil
+	return found, nil
 }
 
 func (s *Store) addRedactions(team memory.Team, fingerprints []string) {

@@ -41,10 +41,10 @@ func (b *Backend) Redact(ctx context.Context, req store.RedactRequest) (res stor
 	return res, err
 }
 
-// IsRedacted is watched.
-func (b *Backend) IsRedacted(ctx context.Context, team memory.Team, fingerprints []string) (found bool, err error) {
+// Redacted is watched.
+func (b *Backend) Redacted(ctx context.Context, team memory.Team, fingerprints []string) (found []string, err error) {
 	err = b.watch(ctx, "is_redacted", string(team), func() (err error) {
-		found, err = b.next.IsRedacted(ctx, team, fingerprints)
+		found, err = b.next.Redacted(ctx, team, fingerprints)
 		return err
 	})
 	return found, err

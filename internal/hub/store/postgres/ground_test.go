@@ -84,7 +84,7 @@ func TestHalfLoadedDatabaseAnswersNothing(t *testing.T) {
 		"TokenByHash":  func() error { _, err := s.TokenByHash(ctx, "h"); return err },
 		"Tokens":       func() error { _, err := s.Tokens(ctx, ""); return err },
 		"PutToken":     func() error { return s.PutToken(ctx, store.Token{ID: "u", Hash: "u"}) },
-		"IsRedacted":   func() error { _, err := s.IsRedacted(ctx, "acme", []string{"f"}); return err },
+		"Redacted":     func() error { _, err := s.Redacted(ctx, "acme", []string{"f"}); return err },
 		"AppendAudit":  func() error { return s.AppendAudit(ctx, store.AuditEvent{}) },
 		"AuditEvents":  func() error { _, err := s.AuditEvents(ctx, "", 0, 0); return err },
 		"Rewind":       func() error { _, _, err := s.Rewind(ctx, key, "none"); return err },

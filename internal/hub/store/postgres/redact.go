@@ -3,9 +3,10 @@ package postgres
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/memsvc/memsvc/internal/hub/store"
 	"github.com/memsvc/memsvc/internal/memory"
@@ -48,7 +49,7 @@ func (t *txn) redact(ctx context.Context, red *store.Redaction) (res store.Commi
 	if err != nil {
 		return res, err
 	}
-	if hits == 0 {
+	if hits == 0 && !red.Elsewhere {
 		return res, store.NoMemory(t.key, red.Path, 0)
 	}
 	if err := t.redactResults(ctx, red); err != nil {
@@ -62,6 +63,9 @@ func (t *txn) redact(ctx context.Context, red *store.Redaction) (res store.Commi
 		return res, err
 	}
 	now, err := pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) (memory.Memory, error) { return scanMemory(row, true) })
+	if errors.Is(err, pgx.ErrNoRows) {
+		return res, store.NoMemory(t.key, red.Path, 0)
+	}
 	if err != nil {
 		return res, err
 	}
@@ -139,12 +143,19 @@ func (t *txn) redactResults(ctx context.Context, red *store.Redaction) error {
 	return t.c.SendBatch(ctx, &b).Close()
 }
 
-// IsRedacted reports whether any of the fingerprints was redacted in the team.
-func (s *Store) IsRedacted(ctx context.Context, team memory.Team, fingerprints []string) (found bool, err error) {
-	err = s.call(ctx, "look up redactions", func(ctx context.Context, c *pgxpool.Conn) error {
-		return s.row1(ctx, c, []any{&found}, "SELECT EXISTS (SELECT FROM memsvc.redactions WHERE team=$1 AND fingerprint=ANY($2))", string(team), fingerprints)
-	})
-	return found, err
+// Redacted returns those of the fingerprints that were redacted in the team.
+func (s *Store) Redacted(ctx context.Context, team memory.Team, fingerprints []string) ([]string, error) {
+	known, err := query(ctx, s, "look up redactions", "SELECT fingerprint FROM memsvc.redactions WHERE team=$1 AND fingerprint=ANY($2)", pgx.RowTo[string], string(team), fingerprints)
+	if err != nil || len(known) == 0 {
+		return nil, err
+	}
+	var found []string
+	for _, f := range fingerprints {
+		if slices.Contains(known, f) {
+			found = append(found, f)
+		}
+	}
+	return found, nil
 }
 
 // Redactions lists the fingerprints redacted in team.

@@ -66,7 +66,7 @@ func (t *transaction) redact(p *project, red *store.Redaction) (res store.Commit
 	if newest == nil || newest.at(red.Path) == nil {
 		return res, corrupt(p, h.seq)
 	}
-	if len(rows) == 0 {
+	if len(rows) == 0 && !red.Elsewhere {
 		return res, store.NoMemory(p.key, red.Path, 0)
 	}
 	t.wrote = true
@@ -105,12 +105,12 @@ func (t *transaction) redact(p *project, red *store.Redaction) (res store.Commit
 	return store.CommitResult{Commit: store.WithoutContents(&c), Created: true, Head: o.cursor(t.epoch)}, nil
 }
 
-// IsRedacted reports whether any of the fingerprints was redacted in the team.
-func (s *Store) IsRedacted(ctx context.Context, team memory.Team, fingerprints []string) (found bool, err error) {
+// Redacted returns those of the fingerprints that were redacted in the team.
+func (s *Store) Redacted(ctx context.Context, team memory.Team, fingerprints []string) (found []string, err error) {
 	err = s.call(ctx, "look up redactions", func(c *conn) error {
 		for _, f := range fingerprints {
-			err := c.query(stRedacted, func([]driver.Value) error { found = true; return nil }, string(team), f)
-			if err != nil || found {
+			err := c.query(stRedacted, func([]driver.Value) error { found = append(found, f); return nil }, string(team), f)
+			if err != nil {
 				return err
 			}
 		}

@@ -120,9 +120,9 @@ func (f *Fleet) Redact(ctx context.Context, req store.RedactRequest) (store.Comm
 	return f.next().Redact(ctx, req)
 }
 
-// IsRedacted is that of one of the handles.
-func (f *Fleet) IsRedacted(ctx context.Context, team memory.Team, fingerprints []string) (bool, error) {
-	return f.next().IsRedacted(ctx, team, fingerprints)
+// Redacted is that of one of the handles.
+func (f *Fleet) Redacted(ctx context.Context, team memory.Team, fingerprints []string) ([]string, error) {
+	return f.next().Redacted(ctx, team, fingerprints)
 }
 
 // Teams is that of one of the handles.

@@ -129,7 +129,7 @@ func everyCall(ctx context.Context, b store.Backend, key memory.ProjectKey) map[
 	_, _, errs["Rewind"] = b.Rewind(ctx, key, "x")
 	errs["NewEpoch"] = b.NewEpoch(ctx, "x", day0)
 	_, errs["Redact"] = b.Redact(ctx, store.RedactRequest{Project: key, Path: "a.md", Marker: []byte("m"), Now: day0})
-	_, errs["IsRedacted"] = b.IsRedacted(ctx, "acme", []string{"x"})
+	_, errs["Redacted"] = b.Redacted(ctx, "acme", []string{"x"})
 	_, errs["Teams"] = b.Teams(ctx)
 	_, errs["Projects"] = b.Projects(ctx, "")
 	_, _, errs["Setting"] = b.Setting(ctx, "", "x")

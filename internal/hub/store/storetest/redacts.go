@@ -20,6 +20,7 @@ func redactPromises() []promise {
 		{"RedactUnknown", redactUnknown},
 		{"RedactFingerprints", redactFingerprints},
 		{"RedactKeepsOthers", redactKeepsOthers},
+		{"RedactElsewhere", redactElsewhere},
 	}
 }
 
@@ -28,7 +29,7 @@ const marker = "[redacted]"
 func (e *env) redaction(path string, etags ...memory.ETag) store.RedactRequest {
 	return store.RedactRequest{
 		Project: e.key, Path: memory.Path(path), ETags: etags, Marker: []byte(marker), Author: memory.Author{Principal: "token:admin"},
-		Now: e.tick(), Reason: "leaked", Fingerprints: []string{"fp1", "fp2"},
+		Now: e.tick(), Message: "leaked", Fingerprints: []string{"fp1", "fp2"},
 	}
 }
 
@@ -176,9 +177,9 @@ func redactUnknown(_ *testing.T, e *env) {
 	_, err = e.b.Redact(ctx, bad)
 	e.wants(err, memory.ErrInvalidArgument)
 	e.equal("state", e.snapshot(e.key), before)
-	known, err := e.b.IsRedacted(ctx, "acme", []string{"fp1"})
+	known, err := e.b.Redacted(ctx, "acme", []string{"fp1"})
 	e.must(err)
-	e.equal("fingerprints of a failed redaction", known, false)
+	e.equal("fingerprints of a failed redaction", len(known), 0)
 }
 
 func redactFingerprints(_ *testing.T, e *env) {
@@ -192,15 +193,15 @@ func redactFingerprints(_ *testing.T, e *env) {
 	for _, c := range []struct {
 		team memory.Team
 		fps  []string
-		want bool
+		want []string
 	}{
-		{"acme", []string{"fp1"}, true},
-		{"acme", []string{"other", "fp2"}, true},
-		{"acme", []string{"other"}, false},
-		{"acme", nil, false},
-		{"other", []string{"fp1"}, false},
+		{"acme", []string{"fp1"}, []string{"fp1"}},
+		{"acme", []string{"fp2", "other", "fp1"}, []string{"fp2", "fp1"}},
+		{"acme", []string{"other"}, nil},
+		{"acme", nil, nil},
+		{"other", []string{"fp1"}, nil},
 	} {
-		got, err := e.b.IsRedacted(ctx, c.team, c.fps)
+		got, err := e.b.Redacted(ctx, c.team, c.fps)
 		e.must(err)
 		e.equal(fmt.Sprint(c.team, c.fps), got, c.want)
 	}
@@ -214,4 +215,28 @@ func redactKeepsOthers(_ *testing.T, e *env) {
 	e.redact(e.redaction("a.md"))
 	e.equal("the same text elsewhere", e.text("b.md", 0), "same")
 	e.equal("in history", string(e.changes(0)[0].Changes[1].Content), "same")
+}
+
+// redactElsewhere: texts of the path that the store knows nothing of are told to the
+// watchers too, whether the path lives or not; a path that never was is none.
+func redactElsewhere(_ *testing.T, e *env) {
+	e.commit(put("a.md", "fine"), put("b.md", "gone"))
+	e.commit(del("b.md"))
+	elsewhere := func(path string) store.RedactRequest {
+		req := e.redaction(path, etag("never stored"))
+		req.Elsewhere = true
+		return req
+	}
+	res := e.redact(elsewhere("a.md"))
+	e.equal("living", res.Commit.Changes, []memory.AppliedChange{{Path: "a.md", Kind: memory.Redact, ETag: etag("fine"), PreviousETag: etag("fine"), Size: 4, ModTime: day0.Add(time.Second)}})
+	e.equal("text", e.text("a.md", 0), "fine")
+	res = e.redact(elsewhere("b.md"))
+	e.equal("deleted", res.Commit.Changes, []memory.AppliedChange{{Path: "b.md", Kind: memory.Redact, PreviousETag: etag("gone")}})
+	known, err := e.b.Redacted(ctx, "acme", []string{"fp1"})
+	e.must(err)
+	e.equal("fingerprints", known, []string{"fp1"})
+	before := e.snapshot(e.key)
+	_, err = e.b.Redact(ctx, elsewhere("never.md"))
+	e.wants(err, memory.ErrNotFound)
+	e.equal("state", e.snapshot(e.key), before)
 }
