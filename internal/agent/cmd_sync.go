@@ -381,8 +381,10 @@ func (c *command) open(l Link, trashAge time.Duration) (*opened, error) {
 	judge := guard{scanner: secretscan.New(secretscan.Options{CacheEntries: -1}), policy: o.policy}
 	o.report = &reporter{c: cl, key: l.Key(), guard: judge}
 	o.redacted = redactions{state: c.state, link: l, now: c.Now}
+	rem := &remote{c: cl, key: l.Key(), redacting: o.redacted.note}
+	o.redacted.ask = rem.Redacted
 	o.s = syncer.New(syncer.Ports{
-		Local: ws, State: st, Remote: &remote{c: cl, key: l.Key(), pulling: o.redacted.note}, Clock: syncer.Clock(c.Now), NewID: uuid.NewString, Guard: judge, Uploads: o.gate,
+		Local: ws, State: st, Remote: rem, Clock: syncer.Clock(c.Now), NewID: uuid.NewString, Guard: judge, Uploads: o.gate,
 	}, syncer.Options{TrashFor: trashAge})
 	return o, nil
 }

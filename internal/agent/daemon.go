@@ -185,7 +185,8 @@ func (d *Daemon) start(l Link) error {
 		log.Warn(text)
 	}
 	redacted := redactions{state: d.state, link: l, now: d.opts.Now}
-	rem := &remote{c: h.c, key: l.Key(), tracing: d.opts.Tracing, pulling: redacted.note}
+	rem := &remote{c: h.c, key: l.Key(), tracing: d.opts.Tracing, redacting: redacted.note}
+	redacted.ask = rem.Redacted
 	judge := guard{scanner: d.scanner, policy: h.policy(l.Key().Team)}
 	gate := d.state.newUploadGate(l, d.opts.Now)
 	ports := syncer.Ports{
@@ -194,7 +195,7 @@ func (d *Daemon) start(l Link) error {
 	build := func() *syncer.Syncer { return syncer.New(ports, syncer.Options{TrashFor: d.opts.TrashAge}) }
 	r := &runner{
 		link: l, hub: h, remote: rem, log: log, m: d.m, now: d.opts.Now, build: build, s: build(),
-		watch: w, lock: newRootLock(l.Dir), gate: gate, redacted: redacted, report: &reporter{c: h.c, key: l.Key(), guard: judge}, forget: st.Forget,
+		watch: w, lock: newRootLock(l.Dir), gate: gate, redacted: redacted, report: &reporter{c: h.c, key: l.Key(), guard: judge},
 		remember: func() error { return d.state.remember(l) },
 		told:     told{since: d.opts.Now()},
 		woken:    make(chan struct{}, 1), moved: make(chan struct{}),

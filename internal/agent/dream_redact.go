@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/memsvc/memsvc/internal/agent/syncer"
 	"github.com/memsvc/memsvc/internal/memory"
 )
 
@@ -57,23 +58,15 @@ type redactions struct {
 	state stateDir
 	link  Link
 	now   func() time.Time
+	// ask is the syncer's question about redacted texts.
+	ask func(ctx context.Context, texts [][]byte) ([]bool, error)
 }
 
 func (r redactions) file() string { return r.state.path("dream", "redacted-"+r.link.ID()+".json") }
 
-// note makes durable that texts at paths were redacted.
-func (r redactions) note(commits []memory.Commit) error {
-	var paths []memory.Path
-	for _, c := range commits {
-		for _, ch := range c.Changes {
-			if ch.Kind == memory.Redact {
-				paths = append(paths, ch.Path)
-			}
-		}
-	}
-	if len(paths) == 0 {
-		return nil
-	}
+// note makes durable that texts at paths were redacted, or, without paths, that they may
+// have been anywhere.
+func (r redactions) note(paths []memory.Path) error {
 	places, err := r.state.dreamPlaces(r.link.Dir)
 	if err != nil || len(places) == 0 {
 		return err
@@ -82,7 +75,7 @@ func (r redactions) note(commits []memory.Commit) error {
 	if err := readJSON(r.file(), &noted); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	paths = append(noted, paths...)
+	paths = append(slices.Clone(paths), noted...)
 	slices.Sort(paths)
 	return writeJSON(r.file(), slices.Compact(paths))
 }
@@ -106,7 +99,14 @@ func (r redactions) settle(ctx context.Context) error {
 		if !isDir(d.Dir) {
 			continue
 		}
-		if err := r.state.held(ctx, d, func() error { return d.Scrub(ctx, paths) }); err != nil {
+		redacted := func(texts [][]byte) ([]bool, error) {
+			gone, err := r.ask(ctx, texts)
+			if errors.Is(err, syncer.ErrCannotTell) {
+				return nil, nil
+			}
+			return gone, err
+		}
+		if err := r.state.held(ctx, d, func() error { return d.Scrub(ctx, paths, redacted) }); err != nil {
 			return fmt.Errorf("redacted texts in the records of dreams in %s: %w", d.Dir, err)
 		}
 	}

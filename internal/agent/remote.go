@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,8 +26,9 @@ type remote struct {
 	c       *client.Client
 	key     memory.ProjectKey
 	tracing *telemetry.Tracing // nil: off
-	// pulling hears of commits before the cursor passes them; nil = nobody does.
-	pulling func([]memory.Commit) error
+	// redacting hears, before the cursor passes it, at which paths texts were redacted;
+	// no paths mean that anything may have been. nil = nobody does.
+	redacting func(paths []memory.Path) error
 
 	mu      sync.Mutex // guards what follows
 	commits []memory.Commit
@@ -43,8 +45,7 @@ type remote struct {
 	info       syncer.RemoteInfo // of the last call, for what commits do not tell
 	stopped    bool              // the hub took the project off the stream
 	own        map[memory.Revision]bool
-	arrivals   []arrival       // commits of others whose application is to be measured
-	redacted   memory.Revision // the last redaction seen; 0 = none since it was seen to
+	arrivals   []arrival // commits of others whose application is to be measured
 }
 
 // arrival is a commit of someone else, as the stream delivered it.
@@ -100,7 +101,6 @@ func (r *remote) event(ev client.Event) (look bool) {
 			a.span = r.tracing.Follow(ev.Commit.Author.Session, "memsync.apply")
 		}
 		r.arrivals = append(r.arrivals, a)
-		r.noteRedaction(ev.Commit)
 		if len(r.commits) > maxBufferedCommits || r.bytes > maxBufferedBytes {
 			r.clear()
 		}
@@ -201,26 +201,6 @@ func (r *remote) onlyOwn(cursor memory.Cursor) bool {
 	return true
 }
 
-// noteRedaction remembers a commit that redacts; r.mu is held.
-func (r *remote) noteRedaction(c memory.Commit) {
-	for _, ch := range c.Changes {
-		if ch.Kind == memory.Redact {
-			r.redacted = max(r.redacted, c.Revision)
-		}
-	}
-}
-
-// redactedUpTo reports, once, whether the cursor has passed a redaction.
-func (r *remote) redactedUpTo(cursor memory.Cursor) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.redacted == 0 || r.redacted > cursor.Revision {
-		return false
-	}
-	r.redacted = 0
-	return true
-}
-
 // wasStopped reports whether the hub took the project off the stream.
 func (r *remote) wasStopped() bool {
 	r.mu.Lock()
@@ -270,8 +250,19 @@ func fits(seen, at memory.Cursor) bool {
 // Changes returns what the stream has delivered after the cursor, else asks the hub.
 func (r *remote) Changes(ctx context.Context, after memory.Cursor) (syncer.ChangePage, error) {
 	page, err := r.changes(ctx, after)
-	if err == nil && r.pulling != nil && len(page.Commits) > 0 {
-		err = r.pulling(page.Commits)
+	if err != nil || r.redacting == nil {
+		return page, err
+	}
+	var paths []memory.Path
+	for _, c := range page.Commits {
+		for _, ch := range c.Changes {
+			if ch.Kind == memory.Redact {
+				paths = append(paths, ch.Path)
+			}
+		}
+	}
+	if len(paths) > 0 {
+		err = r.redacting(paths)
 	}
 	return page, err
 }
@@ -285,11 +276,6 @@ func (r *remote) changes(ctx context.Context, after memory.Cursor) (syncer.Chang
 		return syncer.ChangePage{}, err
 	}
 	r.sawHead(page.Head)
-	r.mu.Lock()
-	for _, c := range page.Commits {
-		r.noteRedaction(c)
-	}
-	r.mu.Unlock()
 	return syncer.ChangePage{Commits: page.Commits, Cursors: page.Cursors, More: page.More}, nil
 }
 
@@ -327,6 +313,12 @@ func (r *remote) List(ctx context.Context, opts syncer.ListOptions) (syncer.List
 	if err != nil {
 		return syncer.Listing{}, err
 	}
+	if r.redacting != nil {
+		// Whoever lists does not see the commits in between.
+		if err := r.redacting(nil); err != nil {
+			return syncer.Listing{}, err
+		}
+	}
 	return syncer.Listing{Memories: l.Memories, Unfit: l.Unfit, Head: l.Head}, nil
 }
 
@@ -337,6 +329,32 @@ func (r *remote) Get(ctx context.Context, paths []memory.Path) (syncer.Batch, er
 		return syncer.Batch{}, err
 	}
 	return syncer.Batch{Memories: b.Memories, Remaining: b.Remaining}, nil
+}
+
+// Redacted asks the hub which texts it redacted; see syncer.Remote. They go there as
+// fingerprints under the team's key, which is asked for anew: it rarely is, and another
+// hub that took the project over may have another one.
+func (r *remote) Redacted(ctx context.Context, texts [][]byte) ([]bool, error) {
+	policy, err := r.c.Policy(ctx, r.key.Team)
+	if err != nil {
+		return nil, err
+	}
+	prints := make([]string, len(texts))
+	for i, text := range texts {
+		prints[i] = memory.RedactionFingerprint(policy.FingerprintKey, text)
+	}
+	found, err := r.c.FindRedacted(ctx, r.key, prints)
+	if errors.Is(err, client.ErrHubTooOld) {
+		return nil, syncer.ErrCannotTell
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := make([]bool, len(texts))
+	for i, f := range prints {
+		out[i] = slices.Contains(found, f)
+	}
+	return out, nil
 }
 
 // Push commits; see syncer.Remote.

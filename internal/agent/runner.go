@@ -65,8 +65,7 @@ type runner struct {
 	gate     *uploadGate
 	redacted redactions
 	report   *reporter
-	forget   func(context.Context) error // removes texts that the state let go, for good
-	remember func() error                // notes which link the state belongs to
+	remember func() error // notes which link the state belongs to
 	news     news
 
 	pending atomic.Uint32
@@ -257,12 +256,6 @@ func (r *runner) cycle(ctx context.Context, news bool) time.Duration {
 			r.log.Warn("the link is not noted with its hub", "error", err)
 		}
 		r.accepted = true
-	}
-	if r.remote.redactedUpTo(st.Cursor) {
-		// What the cycle let go must not stay on the disk either (ruling 13.14).
-		if err := r.forget(ctx); err != nil {
-			r.log.Warn("a redacted text may still lie in the state; it is removed at the next start", "error", err)
-		}
 	}
 	if err := r.redacted.settle(ctx); err != nil {
 		r.log.Warn("it is tried again after the next cycle", "error", err)

@@ -247,6 +247,30 @@ func (r remote) Push(ctx context.Context, req syncer.CommitRequest) (syncer.Comm
 	return res, r.reach("push", true)
 }
 
+// Redacted is syncer.Remote's.
+func (r remote) Redacted(ctx context.Context, texts [][]byte) ([]bool, error) {
+	if err := r.reach("redacted", false); err != nil {
+		return nil, err
+	}
+	policy, err := r.m.w.hub.svc.GuardPolicy(ctx, call(r.m.name), project.Team)
+	if err != nil {
+		return nil, err
+	}
+	prints := make([]string, len(texts))
+	for i, text := range texts {
+		prints[i] = memory.RedactionFingerprint(policy.FingerprintKey, text)
+	}
+	found, err := r.m.w.hub.svc.FindRedacted(ctx, call(r.m.name), project, prints)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]bool, len(texts))
+	for i, f := range prints {
+		out[i] = slices.Contains(found, f)
+	}
+	return out, r.reach("redacted", true)
+}
+
 // Offset is syncer.Remote's.
 func (r remote) Offset() time.Duration { return -r.m.skew }
 

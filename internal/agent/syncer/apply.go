@@ -239,6 +239,10 @@ func (c *cycle) trashAll(ctx context.Context, actions []reconcile.Action) error 
 		if why == "" {
 			continue
 		}
+		if c.redacted[a.Local] {
+			c.trashed[a.Path] = a.Local // it may go without a copy
+			continue
+		}
 		text, ok, err := c.readAs(ctx, a.Path, a.Local)
 		if err != nil {
 			return err
@@ -324,8 +328,8 @@ func (c *cycle) newConflict(p memory.Path, f remoteFile, etag memory.ETag, modTi
 		ID: textID(string(p), string(etag), string(f.ETag)), Path: p, Local: etag, Hub: f.ETag,
 		HubRevision: f.Revision, LocalModTime: modTime, Time: c.now,
 	}
-	if hasBase {
-		x.Base = memory.ETagOf(base)
+	if e := memory.ETagOf(base); hasBase && !c.redacted[e] {
+		x.Base = e
 		c.keepText(base)
 	}
 	c.keepText(local)
@@ -336,6 +340,9 @@ func (c *cycle) newConflict(p memory.Path, f remoteFile, etag memory.ETag, modTi
 // conflict keeps the local text beside the state, and then gives its place to the hub's.
 func (c *cycle) conflict(ctx context.Context, a reconcile.Action, base []byte, hasBase bool, local []byte) error {
 	p, f := a.Path, c.remote[a.Path]
+	if c.redacted[a.Local] {
+		return c.giveWay(ctx, a)
+	}
 	x := c.newConflict(p, f, a.Local, c.snap.Files[p].ModTime, base, hasBase, local)
 	_, known := c.s.state.Conflicts[x.ID]
 	if !known {
@@ -357,6 +364,18 @@ func (c *cycle) conflict(ctx context.Context, a reconcile.Action, base []byte, h
 	}
 	c.result.Pulled++
 	c.flagPulled(p, f.Content, stood(local))
+	c.setBase(p, BaseEntry{Text: f.ETag, Hub: f.ETag, Local: f.ETag, HubRevision: f.Revision}, f.Content)
+	return nil
+}
+
+// giveWay gives the place of a local text that was redacted to the hub's, and keeps no copy.
+func (c *cycle) giveWay(ctx context.Context, a reconcile.Action) error {
+	p, f := a.Path, c.remote[a.Path]
+	ok, err := c.write(ctx, p, f.Content, a.Local)
+	if !ok || err != nil {
+		return err
+	}
+	c.result.Pulled++
 	c.setBase(p, BaseEntry{Text: f.ETag, Hub: f.ETag, Local: f.ETag, HubRevision: f.Revision}, f.Content)
 	return nil
 }

@@ -62,6 +62,10 @@ type cycle struct {
 	names   map[string]string
 	marks   []Mark               // the commits since the cursor
 	stale   map[memory.Path]bool // follow the hub, but keep a copy
+	// redactedAt are the paths at which the pull told of a redaction, and redacted the
+	// texts that are known to be redacted: no copy of them is kept.
+	redactedAt map[memory.Path]bool
+	redacted   map[memory.ETag]bool
 	// renamed are the paths that commits since the cursor renamed, new from old; moves
 	// are those where a local file follows (see moves.go).
 	renamed map[memory.Path]memory.Path
@@ -122,6 +126,9 @@ func (s *Syncer) cycle(ctx context.Context, follow bool) (Result, error) {
 		heldDel: map[memory.Path]bool{},
 		going:   map[memory.Path]bool{},
 		unsaved: map[memory.ETag][]byte{},
+
+		redactedAt: map[memory.Path]bool{},
+		redacted:   map[memory.ETag]bool{},
 	}
 	err := c.run(ctx)
 	if err == nil {
@@ -147,6 +154,9 @@ func (c *cycle) run(ctx context.Context) error {
 		return err
 	}
 	if err := c.pull(ctx); err != nil {
+		return err
+	}
+	if err := c.judgeRedacted(ctx); err != nil {
 		return err
 	}
 	if err := c.honourIntents(ctx); err != nil {
@@ -267,7 +277,10 @@ func (c *cycle) finish(ctx context.Context, complete bool) error {
 	}
 	slices.SortFunc(c.todo.PutHeld, func(a, b Held) int { return strings.Compare(string(a.Path), string(b.Path)) })
 	slices.Sort(c.todo.DropHeld)
-	return c.save(ctx)
+	if err := c.save(ctx); err != nil {
+		return err
+	}
+	return c.forgetRedacted(ctx, complete)
 }
 
 func sameHeld(a, b Held) bool {

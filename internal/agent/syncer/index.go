@@ -41,6 +41,9 @@ func (c *cycle) mergeIndex(ctx context.Context, a reconcile.Action) error {
 		return err
 	}
 	base, hasBase := c.ancestor(ctx, p)
+	if !hasBase && memory.ETagOf(local) == a.Base.Text {
+		base, hasBase = local, true
+	}
 	shared := local
 	if a.Base.Local != a.Local || a.Base.Local != a.Base.Hub {
 		shared = c.shared(p, local, base)
@@ -82,7 +85,9 @@ func (c *cycle) shrinkIndex(ctx context.Context, a reconcile.Action) error {
 	}
 	base, _ := c.ancestor(ctx, p)
 	rest, _ := reconcile.KeepPrivate(p, local, c.shared(p, local, base), nil)
-	c.trash(p, local, "deleted on the hub")
+	if !c.redacted[a.Local] {
+		c.trash(p, local, "deleted on the hub")
+	}
 	if err := c.save(ctx); err != nil {
 		return err
 	}

@@ -67,11 +67,14 @@ func (c *cycle) move(ctx context.Context, a reconcile.Action, from memory.Path) 
 	base, hasBase := c.ancestor(ctx, ancestorAt)
 	m := reconcile.MergeTexts(to, base, hasBase, local, f.Content)
 	text := f.Content
-	if m.OK {
+	gone := c.redacted[c.local[from]]
+	if m.OK && !gone {
 		text = m.Text
 	}
 	x := c.newConflict(to, f, c.local[from], c.snap.Files[from].ModTime, base, hasBase, local)
-	c.todo.PutConflicts = append(c.todo.PutConflicts, x)
+	if !gone {
+		c.todo.PutConflicts = append(c.todo.PutConflicts, x)
+	}
 	if err := c.save(ctx); err != nil {
 		return err
 	}

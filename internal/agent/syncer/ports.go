@@ -8,7 +8,7 @@ import (
 	"github.com/memsvc/memsvc/internal/memory"
 )
 
-// Errors of Local and State. Adapters wrap them (errors.Is must match).
+// Errors of Local, Remote and State. Adapters wrap them (errors.Is must match).
 var (
 	// ErrLocalChanged means that the file was not the expected one right before it
 	// would have been replaced or removed. Nothing was changed; the next cycle looks again.
@@ -22,6 +22,8 @@ var (
 	ErrLocalBlocked = errors.New("something stands in the way at this path")
 	// ErrLocalName means that the disk cannot hold a file of this name. Nothing was changed.
 	ErrLocalName = errors.New("this disk cannot hold a file of this name")
+	// ErrCannotTell means that the hub is older than the question.
+	ErrCannotTell = errors.New("the hub cannot tell")
 	// ErrNoText means that State does not keep the text of that etag.
 	ErrNoText = errors.New("no such text is kept")
 )
@@ -232,6 +234,10 @@ type Remote interface {
 	// PATH_COLLISION, TYPE_NOT_SHARED, MEMORY_TOO_LARGE with Violations that name
 	// the paths. The same request id with the same payload answers with the first result.
 	Push(ctx context.Context, req CommitRequest) (CommitResult, error)
+
+	// Redacted reports of each text whether the hub redacted it, at whatever path. A hub
+	// that is too old to say is an ErrCannotTell.
+	Redacted(ctx context.Context, texts [][]byte) ([]bool, error)
 
 	// Offset returns the hub's time minus this machine's, as last measured; 0 when unknown.
 	Offset() time.Duration

@@ -155,10 +155,13 @@ func (c *cycle) fold(ctx context.Context, commit *memory.Commit) {
 			c.credited(ctx, p, ch.ETag, commit.Author)
 		}
 		if ch.Kind == memory.Redact {
-			c.scrub(p)
+			c.redactedAt[p] = true
 		}
 		if b, known := c.base[p]; known && b.HubRevision >= commit.Revision || c.touched[p] >= commit.Revision {
 			continue
+		}
+		if was := c.remote[p].ETag; ch.Kind == memory.Redact && was != ch.ETag {
+			c.redacted[was] = true // that hubs told which cannot be asked
 		}
 		c.touched[p] = commit.Revision
 		c.inline -= int64(len(c.remote[p].Content))
@@ -185,21 +188,6 @@ func (c *cycle) pass(p memory.Path, e memory.ETag, rev memory.Revision) {
 		c.passed[p] = map[memory.ETag]memory.Revision{}
 	}
 	c.passed[p][e] = rev
-}
-
-// scrub forgets the copies of a text that was redacted on the hub (ruling 13.14).
-// The baseline and the file follow when the marker is pulled.
-func (c *cycle) scrub(p memory.Path) {
-	for id, x := range c.s.state.Conflicts {
-		if x.Path == p {
-			c.todo.DropConflicts = append(c.todo.DropConflicts, id)
-		}
-	}
-	for id, x := range c.s.state.Trash {
-		if x.Path == p {
-			c.todo.DropTrash = append(c.todo.DropTrash, id)
-		}
-	}
 }
 
 // fetch makes sure that the contents of these paths are in c.remote, as far as the

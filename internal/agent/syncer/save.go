@@ -87,8 +87,8 @@ func (c *cycle) saveFull(ctx context.Context) error {
 func (u *Update) empty() bool {
 	return u.LinkID == "" && u.Cursor == nil && len(u.Texts)+len(u.PutBaseline)+len(u.DropBaseline)+len(u.PutConflicts)+
 		len(u.DropConflicts)+len(u.PutHeld)+len(u.DropHeld)+len(u.PutIntents)+len(u.DropIntents)+len(u.PutAhead)+
-		len(u.DropAhead)+len(u.PutTrash)+len(u.DropTrash)+len(u.AddNotes)+len(u.PutMarks)+len(u.PutResolved)+len(u.DropResolved) == 0 &&
-		u.SetHalt == nil && !u.ClearHalt && u.SetRecovery == nil && !u.ClearRecovery && u.KeepMarks == nil
+		len(u.DropAhead)+len(u.PutTrash)+len(u.DropTrash)+len(u.AddNotes)+len(u.PutMarks)+len(u.PutResolved)+len(u.DropResolved)+len(u.DropLines) == 0 &&
+		u.SetHalt == nil && !u.ClearHalt && u.SetRecovery == nil && !u.ClearRecovery && u.KeepMarks == nil && u.SetRedacting == nil
 }
 
 // text returns the bytes of an agreed text, saved or about to be.

@@ -26,6 +26,15 @@ type State interface {
 	// Conflict.Local/Hub/Base, Trashed.ETag, Intent.Base) or ErrNoText. The bytes
 	// are checked against the etag; a damaged text is ErrNoText.
 	Text(ctx context.Context, etag memory.ETag) ([]byte, error)
+
+	// Forget removes from the disk every byte of what the state refers to no more, texts
+	// and lines of notes, now rather than whenever it is rewritten.
+	Forget(ctx context.Context) error
+
+	// Aside calls look with the texts that can be found in damaged state that was put
+	// aside, and reports whether there is any. DropAside removes it.
+	Aside(ctx context.Context, look func(text []byte) error) (put bool, err error)
+	DropAside(ctx context.Context) error
 }
 
 // LinkState is what State keeps. Maps are never nil after Load.
@@ -49,6 +58,8 @@ type LinkState struct {
 	Marks []Mark
 	// Recovery is set while a new epoch or a lost cursor is being worked off.
 	Recovery *Recovery
+	// Redacting says that texts may still be kept that were redacted on the hub.
+	Redacting bool
 }
 
 // MaxNotes bounds LinkState.Notes; State drops the oldest beyond it.
@@ -167,10 +178,14 @@ type Note struct {
 	Time   time.Time
 	Kind   string // see the Note… constants
 	Path   memory.Path
-	Text   string // for NoteIndexLine the line that lost; the guard has not judged it
+	Text   string // for NoteIndexLine the line that lost, or LineRedacted; the guard has not judged it
 	ETag   memory.ETag
 	Origin string // author of the hub's side, where known
 }
+
+// LineRedacted stands in a Note for a line of an index that lost a redacted text: such a
+// line is like the ones that were redacted, and never was on the hub to be compared.
+const LineRedacted = "(a text of this index was redacted, and the line with it)"
 
 // The kinds of Note.
 const (
@@ -256,8 +271,10 @@ type Update struct {
 	PutTrash      []Trashed
 	DropTrash     []string
 	AddNotes      []Note
+	DropLines     []memory.Path // notes of these indexes keep no line
 	SetRecovery   *Recovery
 	ClearRecovery bool
+	SetRedacting  *bool
 	// KeepMarks forgets the marks after it: they are of a history that is no more.
 	KeepMarks *memory.Revision
 	// PutMarks are commits between the old cursor and the new one, ascending. The

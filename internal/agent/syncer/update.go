@@ -103,9 +103,20 @@ func (s *LinkState) Apply(u Update) {
 	for _, t := range u.PutTrash {
 		s.Trash[t.ID] = t
 	}
+	if len(u.DropLines) > 0 {
+		s.Notes = slices.Clone(s.Notes) // others may hold the old ones
+		for i := range s.Notes {
+			if n := &s.Notes[i]; n.Kind == NoteIndexLine && slices.Contains(u.DropLines, n.Path) {
+				n.Text = LineRedacted
+			}
+		}
+	}
 	s.Notes = append(slices.Clip(s.Notes), u.AddNotes...)
 	if n := len(s.Notes) - MaxNotes; n > 0 {
 		s.Notes = slices.Clone(s.Notes[n:])
+	}
+	if u.SetRedacting != nil {
+		s.Redacting = *u.SetRedacting
 	}
 	if u.ClearRecovery {
 		s.Recovery = nil

@@ -45,8 +45,10 @@ type rest struct {
 	PutTrash      []syncer.Trashed  `json:",omitempty"`
 	DropTrash     []string          `json:",omitempty"`
 	AddNotes      []syncer.Note     `json:",omitempty"`
+	DropLines     []memory.Path     `json:",omitempty"`
 	SetRecovery   *syncer.Recovery  `json:",omitempty"`
 	ClearRecovery bool              `json:",omitempty"`
+	SetRedacting  *bool             `json:",omitempty"`
 	KeepMarks     *memory.Revision  `json:",omitempty"`
 	PutMarks      []syncer.Mark     `json:",omitempty"`
 	credits
@@ -134,8 +136,8 @@ func encode(u syncer.Update, fresh bool, texts []textRef) ([]byte, error) {
 		PutAhead: u.PutAhead, DropAhead: u.DropAhead,
 		SetHalt: u.SetHalt, ClearHalt: u.ClearHalt,
 		PutTrash: u.PutTrash, DropTrash: u.DropTrash,
-		AddNotes:    u.AddNotes,
-		SetRecovery: u.SetRecovery, ClearRecovery: u.ClearRecovery,
+		AddNotes: u.AddNotes, DropLines: u.DropLines,
+		SetRecovery: u.SetRecovery, ClearRecovery: u.ClearRecovery, SetRedacting: u.SetRedacting,
 		KeepMarks: u.KeepMarks, PutMarks: u.PutMarks,
 		credits: by,
 	})
@@ -231,8 +233,8 @@ func (d *decoder) decode(meta []byte) (u syncer.Update, fresh bool, texts []text
 	u.PutAhead, u.DropAhead = r.PutAhead, r.DropAhead
 	u.SetHalt, u.ClearHalt = r.SetHalt, r.ClearHalt
 	u.PutTrash, u.DropTrash = r.PutTrash, r.DropTrash
-	u.AddNotes = r.AddNotes
-	u.SetRecovery, u.ClearRecovery = r.SetRecovery, r.ClearRecovery
+	u.AddNotes, u.DropLines = r.AddNotes, r.DropLines
+	u.SetRecovery, u.ClearRecovery, u.SetRedacting = r.SetRecovery, r.ClearRecovery, r.SetRedacting
 	u.KeepMarks, u.PutMarks = r.KeepMarks, r.PutMarks
 	return u, r.Fresh, texts, nil
 }
@@ -331,6 +333,9 @@ func snapshotOf(s *syncer.LinkState) syncer.Update {
 	u := syncer.Update{
 		LinkID: s.LinkID, Cursor: &s.Cursor, PutBaseline: s.Baseline,
 		SetHalt: s.Halt, AddNotes: s.Notes, SetRecovery: s.Recovery, PutMarks: s.Marks,
+	}
+	if s.Redacting {
+		u.SetRedacting = &s.Redacting
 	}
 	for _, c := range s.Conflicts {
 		u.PutConflicts = append(u.PutConflicts, c)

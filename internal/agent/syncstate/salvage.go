@@ -3,6 +3,7 @@ package syncstate
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 
 	"github.com/memsvc/memsvc/internal/agent/syncer"
 	"github.com/memsvc/memsvc/internal/memory"
@@ -18,21 +19,7 @@ func salvage(f diskFile) *journal {
 	if err != nil {
 		return j
 	}
-	all := &journal{state: syncer.NewLinkState(), texts: map[memory.ETag]span{}}
-	d := newDecoder()
-	for at := int64(0); at < size; {
-		h, meta, err := readRecord(f, at, size)
-		if err == nil {
-			all.size = at
-			if all.apply(d, h, meta) == nil {
-				at += h.size()
-				continue
-			}
-		}
-		if at = nextMagic(f, at+1, size); at < 0 {
-			break
-		}
-	}
+	all := wholeRecords(f, size)
 	whole := func(e memory.ETag) bool {
 		at, ok := all.texts[e]
 		if !ok {
@@ -61,6 +48,47 @@ func salvage(f diskFile) *journal {
 	j.state.Apply(u)
 	j.state.Fresh = true
 	return j
+}
+
+// wholeRecords takes in what of a damaged journal is whole.
+func wholeRecords(f diskFile, size int64) *journal {
+	all := &journal{state: syncer.NewLinkState(), texts: map[memory.ETag]span{}}
+	d := newDecoder()
+	for at := int64(0); at < size; {
+		h, meta, err := readRecord(f, at, size)
+		if err == nil {
+			all.size = at
+			if all.apply(d, h, meta) == nil {
+				at += h.size()
+				continue
+			}
+		}
+		if at = nextMagic(f, at+1, size); at < 0 {
+			break
+		}
+	}
+	return all
+}
+
+// eachText calls look with every text that can be read in a damaged journal.
+func eachText(f diskFile, look func(text []byte) error) error {
+	size, err := f.Size()
+	if err != nil {
+		return err
+	}
+	for e, at := range wholeRecords(f, size).texts {
+		text, err := readText(f, e, at)
+		if errors.Is(err, errBroken) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := look(text); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // nextMagic returns the first offset from at on where a record may begin, or -1.

@@ -2,33 +2,21 @@ package syncstate
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/memsvc/memsvc/internal/agent/syncer"
-	"github.com/memsvc/memsvc/internal/memory"
 )
 
-// Scrub removes texts for good (ruling 13.14): their bytes, trash that holds them,
-// conflicts whose local text they are, and state put aside as damaged. Other mentions
-// of them in conflicts become "". It returns the update that it made, so that the
-// holder of a LinkState can make it too. Bytes are overwritten before the file is
-// given up; what a disk keeps of overwritten blocks is beyond a program.
-func (s *State) Scrub(_ context.Context, etags []memory.ETag) (syncer.Update, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	u := s.scrubbing(etags)
-	if err := s.scrub(u, etags); err != nil {
-		return syncer.Update{}, fmt.Errorf("scrub state in %s: %w", s.dir, err)
-	}
-	return u, nil
-}
-
-// Forget removes the bytes of all texts that the state no longer refers to, now rather
-// than when the file is rewritten for its length. After a redaction that the syncer
-// has worked off this makes the text leave the disk; opening for writing does it too.
+// Forget removes from the disk every byte of what the state refers to no more (ruling
+// 13.14), now rather than when the file is rewritten for its length: texts, and lines that
+// notes held. The whole old file is overwritten before it is given up; what a disk keeps of
+// overwritten blocks is beyond a program. Opening for writing does it too, where there are
+// such texts.
 func (s *State) Forget(context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -37,80 +25,71 @@ func (s *State) Forget(context.Context) error {
 		return ErrClosed
 	case s.readOnly:
 		return ErrReadOnly
+	case s.file == nil || s.size == s.base && len(s.unused()) == 0:
+		return nil // there is nothing but the present state
 	}
-	if err := s.forget(); err != nil {
+	if err := s.rewrite(span{0, s.size}); err != nil {
 		return fmt.Errorf("forget texts in %s: %w", s.dir, err)
 	}
 	return nil
 }
 
-func (s *State) forget() error {
+// unused returns where texts lie that the state refers to no more.
+func (s *State) unused() (at []span) {
 	used := s.state.Texts()
-	var wipe []span
-	for e, at := range s.texts {
+	for e, where := range s.texts {
 		if !used[e] {
-			wipe = append(wipe, at)
+			at = append(at, where)
 		}
 	}
-	if len(wipe) == 0 {
-		return nil
-	}
-	return s.rewrite(wipe...)
+	return at
 }
 
-// scrubbing returns the update that takes all mention of etags out.
-func (s *State) scrubbing(etags []memory.ETag) syncer.Update {
-	var u syncer.Update
-	gone := func(e memory.ETag) bool { return e != "" && slices.Contains(etags, e) }
-	for id, c := range s.state.Conflicts {
-		if gone(c.Local) {
-			u.DropConflicts = append(u.DropConflicts, id)
+// forget is Forget at a start, where nothing says that lines have to go too.
+func (s *State) forget() error {
+	if at := s.unused(); len(at) > 0 {
+		return s.rewrite(at...)
+	}
+	return nil
+}
+
+// Aside calls look with the texts in damaged state that was put aside; see syncer.State.
+func (s *State) Aside(_ context.Context, look func(text []byte) error) (put bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	names, err := s.asides()
+	if err != nil {
+		return false, err
+	}
+	for _, name := range names {
+		f, err := s.disk.Open(filepath.Join(s.dir, name, journalName), false)
+		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		if gone(c.Hub) || gone(c.Base) {
-			if gone(c.Hub) {
-				c.Hub = ""
-			}
-			if gone(c.Base) {
-				c.Base = ""
-			}
-			u.PutConflicts = append(u.PutConflicts, c)
+		if err != nil {
+			return put, err
+		}
+		put = true
+		err = eachText(f, look)
+		_ = f.Close()
+		if err != nil {
+			return put, err
 		}
 	}
-	for id, t := range s.state.Trash {
-		if gone(t.ETag) {
-			u.DropTrash = append(u.DropTrash, id)
-		}
-	}
-	slices.Sort(u.DropConflicts)
-	slices.Sort(u.DropTrash)
-	return u
+	return put, nil
 }
 
-func (s *State) scrub(u syncer.Update, etags []memory.ETag) error {
+// DropAside removes all damaged state that was put aside.
+func (s *State) DropAside(context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	switch {
 	case s.closed:
 		return ErrClosed
 	case s.readOnly:
 		return ErrReadOnly
 	}
-	if err := s.removeAside(0); err != nil {
-		return err
-	}
-	if s.file == nil {
-		return nil // nothing was ever saved
-	}
-	if err := s.apply(u); err != nil {
-		return err
-	}
-	var wipe []span
-	for _, e := range etags {
-		if at, ok := s.texts[e]; ok {
-			wipe = append(wipe, at)
-			delete(s.texts, e)
-		}
-	}
-	return s.rewrite(wipe...)
+	return s.removeAside(0)
 }
 
 // TrimTrash drops trash that is too old or too much (Options) and returns the update
@@ -175,19 +154,30 @@ func (s *State) putAside() error {
 	return s.disk.SyncDir(s.dir)
 }
 
-// removeAside removes all but the newest keep directories of damaged state.
-func (s *State) removeAside(keep int) error {
+// asides returns the directories of damaged state, the oldest first.
+func (s *State) asides() (aside []string, err error) {
 	entries, err := s.disk.ReadDir(s.dir)
-	if err != nil {
-		return err
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
 	}
-	var aside []string
+	if err != nil {
+		return nil, err
+	}
 	for _, e := range entries {
 		if e.IsDir() && strings.HasPrefix(e.Name(), asidePrefix) {
 			aside = append(aside, e.Name())
 		}
 	}
 	slices.Sort(aside) // the names hold the time
+	return aside, nil
+}
+
+// removeAside removes all but the newest keep directories of damaged state.
+func (s *State) removeAside(keep int) error {
+	aside, err := s.asides()
+	if err != nil {
+		return err
+	}
 	for _, name := range aside[:max(0, len(aside)-keep)] {
 		dir := filepath.Join(s.dir, name)
 		if err := s.disk.Remove(filepath.Join(dir, journalName)); err != nil {

@@ -64,7 +64,10 @@ func TestClosedAndReadOnly(t *testing.T) {
 	if err := r.Apply(t.Context(), syncer.Update{}); !errors.Is(err, ErrReadOnly) {
 		t.Error(err)
 	}
-	if _, err := r.Scrub(t.Context(), nil); !errors.Is(err, ErrReadOnly) {
+	if err := r.Forget(t.Context()); !errors.Is(err, ErrReadOnly) {
+		t.Error(err)
+	}
+	if err := r.DropAside(t.Context()); !errors.Is(err, ErrReadOnly) {
 		t.Error(err)
 	}
 	empty := filepath.Join(t.TempDir(), "none")
@@ -288,7 +291,7 @@ func TestTrashIsBounded(t *testing.T) {
 }
 
 // Ruling 13.14: nothing of a redacted text stays, anywhere below the directory.
-func TestScrub(t *testing.T) {
+func TestRedactedLeavesTheState(t *testing.T) {
 	dir := t.TempDir()
 	const secret = "AKIA-not-a-real-key"
 	s := mustOpen(t, dir)
@@ -309,21 +312,36 @@ func TestScrub(t *testing.T) {
 		PutConflicts: []syncer.Conflict{{ID: "1", Local: etag(text)}, {ID: "2", Local: etag("harmless"), Hub: etag(text), Base: etag(text)}},
 		PutTrash:     []syncer.Trashed{{ID: "t", ETag: etag(text), Time: time.Now()}, {ID: "u", ETag: etag("harmless"), Time: time.Now()}},
 	})
-	model := load(t, s)
-	u, err := s.Scrub(t.Context(), []memory.ETag{etag(text)})
-	must(t, err)
-	model.Apply(u)
-	if diff := cmp.Diff(model, load(t, s)); diff != "" {
-		t.Errorf("the update that was returned is not what was done: %s", diff)
+	mustApply(t, s, syncer.Update{AddNotes: []syncer.Note{
+		{Kind: syncer.NoteIndexLine, Path: "MEMORY.md", Text: "- [a](a.md) — " + secret}, {Kind: syncer.NoteIndexLine, Path: "sub/MEMORY.md", Text: "- [b](b.md)"},
+	}})
+	mustApply(t, s, baseline("c.md", "old "+secret, 1))
+	mustApply(t, s, baseline("c.md", "new", 2))
+	found := false
+	any, err := s.Aside(t.Context(), func(b []byte) error { found = found || string(b) == "harmless"; return nil })
+	if err != nil || !any || !found {
+		t.Errorf("what was put aside does not tell its texts: %v", err)
 	}
+	no, yes := false, true
+	mustApply(t, s, baseline("a.md", "marker", 2))
+	mustApply(t, s, syncer.Update{
+		PutConflicts: []syncer.Conflict{{ID: "2", Local: etag("harmless")}}, DropConflicts: []string{"1"}, DropTrash: []string{"t"},
+		DropLines: []memory.Path{"MEMORY.md"}, SetRedacting: &yes,
+	})
+	must(t, s.Close())
+	s = mustOpen(t, dir)
+	if !load(t, s).Redacting {
+		t.Error("that it is at it does not outlive a restart")
+	}
+	must(t, s.DropAside(t.Context()))
+	must(t, s.Forget(t.Context()))
+	mustApply(t, s, syncer.Update{SetRedacting: &no})
+	model := load(t, s)
 	if _, err := s.Text(t.Context(), etag(text)); !errors.Is(err, syncer.ErrNoText) {
 		t.Errorf("the text is still there: %v", err)
 	}
-	if got, err := s.Text(t.Context(), etag("harmless")); err != nil || string(got) != "harmless" {
-		t.Errorf("%q, %v", got, err)
-	}
-	if len(model.Conflicts) != 1 || model.Conflicts["2"].Hub != "" || len(model.Trash) != 1 {
-		t.Errorf("%+v %+v", model.Conflicts, model.Trash)
+	if n := model.Notes; len(n) != 2 || n[0].Text != syncer.LineRedacted || n[1].Text != "- [b](b.md)" {
+		t.Errorf("notes %+v", n)
 	}
 	for path, mode := range tree(t, dir) {
 		if mode.IsRegular() {
@@ -333,7 +351,7 @@ func TestScrub(t *testing.T) {
 		}
 	}
 	must(t, s.Close())
-	check(t, mustOpen(t, dir), model, map[memory.ETag]string{etag("harmless"): "harmless"})
+	check(t, mustOpen(t, dir), model, map[memory.ETag]string{etag("harmless"): "harmless", etag("new"): "new", etag("marker"): "marker"})
 }
 
 // What nothing refers to any more leaves the disk when told, and at the next start.

@@ -336,7 +336,21 @@ func TestRedactedTextsLeaveTheRecords(t *testing.T) {
 	w.messy()
 	secret := []byte(w.read("team/t.md"))
 	w.run(dream.Options{Force: true})
-	if err := w.d.Scrub(t.Context(), []memory.Path{"t.md"}); err != nil {
+	// Another text at the path stays: the hub is asked about each.
+	kept := func(texts [][]byte) ([]bool, error) { return make([]bool, len(texts)), nil }
+	if err := w.d.Scrub(t.Context(), []memory.Path{"t.md"}, kept); err != nil {
+		t.Fatal(err)
+	}
+	if log, err := w.d.Log(t.Context()); err != nil || !slices.ContainsFunc(log[0].Changes, func(c dream.Change) bool { return bytes.Equal(c.Old, secret) }) {
+		t.Fatalf("a text that was not redacted is gone (%v)", err)
+	}
+	judge := func(texts [][]byte) (out []bool, err error) {
+		for _, text := range texts {
+			out = append(out, bytes.Equal(text, secret))
+		}
+		return out, nil
+	}
+	if err := w.d.Scrub(t.Context(), nil, judge); err != nil {
 		t.Fatal(err)
 	}
 	log, err := w.d.Log(t.Context())

@@ -36,6 +36,7 @@ type Hub struct {
 	dead     map[memory.Path]memory.Memory
 	earlier  map[memory.Path][]memory.ETag
 	requests map[string]syncer.CommitResult
+	redacted map[memory.ETag]bool
 }
 
 // NewHub returns a hub with an empty project.
@@ -216,6 +217,56 @@ func (h *Hub) check(seen memory.Cursor) error {
 	return nil
 }
 
+// Marker is what stands in the place of a redacted text.
+const Marker = "<!-- redacted -->\n"
+
+// Redact takes a text away, at every path and from all of history, as the hub does: one
+// commit a path, with the etags of the past rewritten.
+func (h *Hub) Redact(text string) {
+	e, mark := memory.ETagOf([]byte(text)), memory.ETagOf([]byte(Marker))
+	if h.redacted == nil {
+		h.redacted = map[memory.ETag]bool{}
+	}
+	h.redacted[e] = true
+	hit := map[memory.Path]bool{}
+	for i := range h.commits {
+		h.commits[i].Changes = slices.Clone(h.commits[i].Changes)
+		for j := range h.commits[i].Changes {
+			ch := &h.commits[i].Changes[j]
+			if ch.ETag == e {
+				ch.ETag, ch.Content, ch.Size, hit[ch.Path] = mark, []byte(Marker), int64(len(Marker)), true
+			}
+			if ch.PreviousETag == e {
+				ch.PreviousETag, hit[ch.Path] = mark, true
+			}
+		}
+	}
+	for _, p := range slices.Sorted(maps.Keys(hit)) {
+		for i, earlier := range h.earlier[p] {
+			if earlier == e {
+				h.earlier[p][i] = mark
+			}
+		}
+		now := h.living[p]
+		if now.ETag == e {
+			now.ETag, now.Content, now.Size = mark, []byte(Marker), int64(len(Marker))
+		}
+		if dead := h.dead[p]; dead.LastETag == e {
+			dead.LastETag = mark
+			h.dead[p] = dead
+		}
+		c := memory.Commit{Revision: memory.Revision(len(h.commits) + 1), Time: h.Clock(), Changes: []memory.AppliedChange{{
+			Path: p, Kind: memory.Redact, ETag: now.ETag, PreviousETag: now.ETag, Content: now.Content, Size: now.Size, ModTime: now.ModTime,
+		}}}
+		c.ID = memory.NextCommitID(h.head().CommitID, h.epoch, &c)
+		h.commits = append(h.commits, c)
+		if now.ETag != "" {
+			now.Revision = c.Revision
+			h.living[p] = now
+		}
+	}
+}
+
 // Remote returns a machine's connection to the hub.
 func (h *Hub) Remote() *Remote { return &Remote{Hub: h} }
 
@@ -231,6 +282,8 @@ type Remote struct {
 	Older func(memory.Path) bool
 	// Skew is what Offset returns.
 	Skew time.Duration
+	// TooOld says that the hub cannot be asked about redactions.
+	TooOld bool
 	// Calls counts the calls by name.
 	Calls map[string]int
 }
@@ -357,6 +410,21 @@ func (r *Remote) Push(ctx context.Context, req syncer.CommitRequest) (syncer.Com
 		return syncer.CommitResult{}, err
 	}
 	return res, r.Hook.after("push")
+}
+
+// Redacted is syncer.Remote's.
+func (r *Remote) Redacted(ctx context.Context, texts [][]byte) ([]bool, error) {
+	if err := r.begin(ctx, "redacted"); err != nil {
+		return nil, err
+	}
+	if r.TooOld {
+		return nil, syncer.ErrCannotTell
+	}
+	out := make([]bool, len(texts))
+	for i, t := range texts {
+		out[i] = r.Hub.redacted[memory.ETagOf(t)]
+	}
+	return out, r.Hook.after("redacted")
 }
 
 // Offset is syncer.Remote's.

@@ -86,6 +86,17 @@ func (s *State) Apply(ctx context.Context, u syncer.Update) error {
 	return s.Hook.after("apply")
 }
 
+// Forget is syncer.State's; nothing is kept here that the state does not refer to.
+func (s *State) Forget(ctx context.Context) error {
+	return firstError(ctx.Err(), s.Hook.before("forget"), s.Hook.after("forget"))
+}
+
+// Aside is syncer.State's; nothing is put aside here.
+func (s *State) Aside(context.Context, func([]byte) error) (put bool, err error) { return false, nil }
+
+// DropAside is syncer.State's.
+func (s *State) DropAside(context.Context) error { return nil }
+
 // Text is syncer.State's.
 func (s *State) Text(ctx context.Context, e memory.ETag) ([]byte, error) {
 	if err := firstError(ctx.Err(), s.Hook.before("text")); err != nil {

@@ -1,0 +1,282 @@
+package syncer_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/memsvc/memsvc/internal/agent/syncer"
+	"github.com/memsvc/memsvc/internal/agent/syncer/synctest"
+	"github.com/memsvc/memsvc/internal/memory"
+)
+
+const leak = "the launch code is walrus\n"
+
+// redact takes a text away on the hub, and later a cursor passes it.
+func (w *world) redact(text string) { w.hub.Redact(text) }
+
+// holds fails unless the state keeps texts with these words and none with the leak's.
+func (m *machine) holds(words ...string) {
+	m.w.t.Helper()
+	all := ""
+	for _, t := range m.state.Kept() {
+		all += string(t)
+	}
+	for _, n := range m.state.Link().Notes {
+		all += n.Text
+	}
+	if strings.Contains(all, "walrus") {
+		m.w.t.Errorf("%s: the state still holds the redacted text: %q", m.name, all)
+	}
+	for _, w := range words {
+		if !strings.Contains(all, w) {
+			m.w.t.Errorf("%s: the state has lost %q", m.name, w)
+		}
+	}
+}
+
+// kept prepares a machine that keeps the leak and other texts of the same paths, as
+// conflicts and in the trash.
+func kept(t *testing.T) (w *world, a, b *machine) {
+	w = newWorld(t)
+	a, b = w.machine("a"), w.machine("b")
+	// Two lives of one path, both in the trash of b: one of them is the leak.
+	for _, text := range []string{"first life, precious\n", leak} {
+		a.save("t.md", text)
+		w.settle(a, b)
+		a.Delete("t.md")
+		w.settle(a, b)
+	}
+	// Two texts that lost on b at one path, one of them the leak, and one of another that
+	// lost to the leak.
+	for _, c := range []struct {
+		p          memory.Path
+		hub, local string
+	}{{"k.md", "hub's\n", "my precious unrelated note\n"}, {"l.md", "hub's\n", leak}, {"h.md", leak, "never on the hub, precious too\n"}} {
+		a.save(c.p, c.hub)
+		b.save(c.p, c.local)
+		a.sync()
+		w.settle(a, b)
+	}
+	if n := len(b.state.Link().Conflicts); n != 3 {
+		t.Fatalf("%d conflicts, want 3", n)
+	}
+	a.save("k.md", leak)
+	w.settle(a, b)
+	return w, a, b
+}
+
+// TestRedactionTakesItsTextAlone: what an agent keeps of a redacted text goes, wherever it
+// is from; other texts of the same paths stay, the more so where they exist nowhere else.
+func TestRedactionTakesItsTextAlone(t *testing.T) {
+	w, a, b := kept(t)
+	w.redact(leak)
+	w.settle(a, b)
+	a.holds()
+	b.holds("first life, precious", "my precious unrelated note", "never on the hub, precious too")
+	want := files{"k.md": synctest.Marker, "l.md": "hub's\n", "h.md": synctest.Marker}
+	w.want(want)
+	a.want(want)
+	b.want(want)
+	for _, c := range b.state.Link().Conflicts {
+		if c.Path == "l.md" {
+			t.Error("the conflict of the redacted text is still open")
+		}
+	}
+	if n := b.remote.Calls["redacted"]; n == 0 || n > 2 {
+		t.Errorf("the hub was asked %d times", n)
+	}
+}
+
+// TestRedactionOutlivesKills stops a machine before and after every step of the cycle that
+// learns of a redaction: the next ones end the same.
+func TestRedactionOutlivesKills(t *testing.T) {
+	killed := errors.New("killed")
+	for at := 0; ; at++ {
+		w, _, b := kept(t)
+		w.redact(leak)
+		n := 0
+		hook := func(string, bool) error {
+			if n++; n == at+1 {
+				return killed
+			}
+			if n > at+1 {
+				return killed // a dead process does nothing
+			}
+			return nil
+		}
+		b.remote.Hook, b.state.Hook = hook, hook
+		if _, err := b.s.Cycle(t.Context()); err == nil {
+			if at < 5 {
+				t.Fatalf("only %d steps", at)
+			}
+			return
+		}
+		b.remote.Hook, b.state.Hook = nil, nil
+		b.state.PowerLoss()
+		b.restart()
+		w.settle(b)
+		b.holds("first life, precious", "my precious unrelated note", "never on the hub, precious too")
+		if t.Failed() {
+			t.Fatalf("killed at step %d", at)
+		}
+	}
+}
+
+// TestFullComparisonLearnsRedactions: a machine that sees no commits, since the hub has a
+// new epoch or has forgotten them, or that has lost its state, keeps no redacted text.
+func TestFullComparisonLearnsRedactions(t *testing.T) {
+	for _, how := range []string{"new epoch", "compacted"} {
+		w, _, b := kept(t)
+		w.redact(leak)
+		if how == "new epoch" {
+			w.hub.NewEpoch("epoch-2")
+		} else {
+			w.hub.Put("z.md", "later\n")
+			w.hub.Oldest = memory.Revision(len(w.hub.Commits()))
+		}
+		w.settle(b)
+		b.holds("first life, precious", "my precious unrelated note", "never on the hub, precious too")
+		if t.Failed() {
+			t.Fatal(how)
+		}
+	}
+	w := newWorld(t)
+	a, b := w.machine("a"), w.machine("b")
+	a.save("x.md", leak)
+	w.settle(a, b)
+	w.redact(leak)
+	b.state.Lose()
+	b.restart()
+	w.settle(a, b)
+	b.holds()
+	b.want(files{"x.md": synctest.Marker})
+	if n := len(b.state.Link().Conflicts); n != 0 {
+		t.Errorf("%d conflicts about a redacted text", n)
+	}
+}
+
+// TestRedactedWhileAway: a memory that was deleted and redacted while a machine was away
+// leaves its disk without a copy in the trash.
+func TestRedactedWhileAway(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.machine("a"), w.machine("b")
+	a.save("x.md", leak)
+	a.save("y.md", "other\n")
+	a.save("z.md", "stays\n")
+	w.settle(a, b)
+	a.Delete("x.md")
+	a.Delete("y.md")
+	w.settle(a)
+	w.redact(leak)
+	w.settle(a, b)
+	b.want(files{"z.md": "stays\n"})
+	b.holds("other")
+	if trash := b.state.Link().Trash; len(trash) != 1 {
+		t.Errorf("trash %+v, want y.md alone", trash)
+	}
+}
+
+// TestRedactionOnOlderHub: a hub that cannot be asked has the text go that the commit
+// replaced, and nothing else.
+func TestRedactionOnOlderHub(t *testing.T) {
+	w, a, b := kept(t)
+	a.remote.TooOld, b.remote.TooOld = true, true
+	w.redact(leak)
+	w.settle(a, b)
+	b.holds("first life, precious", "my precious unrelated note", "never on the hub, precious too")
+}
+
+// TestRedactedIndexLine: the line that lost in an index which then lost a text is no
+// longer in the notes; lines of other indexes are.
+func TestRedactedIndexLine(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.machine("a"), w.machine("b")
+	lines := func(what string) string { return "# Index\n\n- [A](a.md) — " + what + "\n" }
+	for _, p := range []memory.Path{"MEMORY.md", "sub/MEMORY.md"} {
+		a.save(p, lines("one"))
+	}
+	a.save("a.md", "a\n")
+	a.save("sub/a.md", "a\n")
+	w.settle(a, b)
+	for _, c := range []struct {
+		p    memory.Path
+		word string
+	}{{"MEMORY.md", "walrus"}, {"sub/MEMORY.md", "fine"}} {
+		a.save(c.p, lines(c.word+" at A"))
+		b.save(c.p, lines(c.word+" at B"))
+		a.sync()
+		w.settle(a, b)
+	}
+	var before []string
+	for _, n := range b.state.Link().Notes {
+		if n.Kind == syncer.NoteIndexLine {
+			before = append(before, n.Text)
+		}
+	}
+	if all := fmt.Sprint(before); !strings.Contains(all, "walrus at B") || !strings.Contains(all, "fine at B") {
+		t.Fatalf("the notes tell of %q", before)
+	}
+	w.redact(lines("walrus at A"))
+	w.settle(a, b)
+	b.holds("fine at B", syncer.LineRedacted)
+	for where, text := range map[string]string{"hub": w.hub.Files()["MEMORY.md"], "a": a.Files()["MEMORY.md"], "b": b.Files()["MEMORY.md"]} {
+		if text != synctest.Marker {
+			t.Errorf("%s has the index %q", where, text)
+		}
+	}
+	if got := b.s.Status(); got.Phase != syncer.PhaseInSync {
+		t.Errorf("phase %s", got.Phase)
+	}
+	notes, err := b.s.Notes(t.Context())
+	if err != nil || slices.ContainsFunc(notes, func(n syncer.Note) bool { return strings.Contains(n.Text, "walrus") }) {
+		t.Errorf("the notes still tell: %v, %v", notes, err)
+	}
+}
+
+// TestRedactedUnderAnEdit: where a text was edited before the redaction came, what is new
+// in it stays, the redacted lines do not come back with it, and no copy of them is kept.
+func TestRedactedUnderAnEdit(t *testing.T) {
+	for _, kill := range []bool{false, true} {
+		w := newWorld(t)
+		a, b := w.machine("a"), w.machine("b")
+		const index = "- [A](a.md) — walrus\n- [B](b.md) — fine\n"
+		a.save("a.md", "a\n")
+		a.save("b.md", "b\n")
+		a.save("MEMORY.md", index)
+		a.save("x.md", leak)
+		w.settle(a, b)
+		b.save("c.md", "c\n")
+		b.save("MEMORY.md", index+"- [C](c.md) — new\n")
+		b.save("x.md", "an edit\n")
+		w.redact(index)
+		w.redact(leak)
+		if kill {
+			killed := errors.New("killed")
+			b.state.Hook = func(op string, after bool) error {
+				if op == "apply" && after && b.state.Link().Redacting {
+					return killed // the state knows, the disk does not yet
+				}
+				return nil
+			}
+			if err := b.syncErr(); !errors.Is(err, killed) {
+				t.Fatal(err)
+			}
+			b.state.Hook = nil
+			b.restart()
+		}
+		w.settle(b, a)
+		b.holds("an edit")
+		if got := w.hub.Files()["MEMORY.md"]; strings.Contains(got, "walrus") || !strings.Contains(got, "— new") {
+			t.Errorf("killed %v: the hub's index is %q", kill, got)
+		}
+		if x := b.state.Link().Conflicts; len(x) != 1 {
+			t.Errorf("killed %v: conflicts %v, want that of the edit", kill, x)
+		}
+		if b.state.Link().Redacting {
+			t.Errorf("killed %v: in step, and still at it", kill)
+		}
+	}
+}
