@@ -54,6 +54,7 @@ func happenings() map[string]happening {
 		syncer.NoteReoffered: {what: "the hub had lost it; it was offered to the hub again"},
 		syncer.NoteEditKept:  {what: "deleted on one side and edited on the other; the edit stands"},
 		syncer.NoteStale:     {what: "an old text, found after the sync state was lost; it gave way to the hub's", trashed: true},
+		syncer.NoteRedacted:  {what: "a text of it that was kept here, for a conflict or in the trash, was redacted on the hub"},
 		syncer.NoteResolved:  {what: "its conflict was resolved on another machine", trashed: true},
 	}
 }

@@ -108,18 +108,19 @@ func TestAsking(t *testing.T) {
 	for range 2 {
 		for _, kind := range []string{
 			syncer.NoteIndexLine, syncer.NoteDeleteUndone, syncer.NoteReoffered, syncer.NoteShrunk, syncer.NotePermission,
-			syncer.NoteStale, syncer.NoteEditKept, syncer.NoteResolved, syncer.NoteRecovered,
+			syncer.NoteStale, syncer.NoteEditKept, syncer.NoteResolved, syncer.NoteRecovered, syncer.NoteRedacted,
 		} {
 			add(kind, "x.md", "")
 			add(kind, "gone.md", "")
 		}
+		add(syncer.NoteIndexLine, "MEMORY.md", syncer.LineRedacted)
 		add(syncer.NoteIndexLine, "MEMORY.md", "- [A](a.md) — a")
 		add(syncer.NoteIndexLine, "MEMORY.md", "- [B](b.md) — b")
 	}
 	var got []string
 	for _, n := range s.Asking() {
 		got = append(got, fmt.Sprintf("%s %s %s", n.Kind, n.Path, n.Text))
-		if n.Time.Before(now.Add(-20 * time.Minute)) {
+		if n.Time.Before(now.Add(-23 * time.Minute)) {
 			t.Errorf("an older one of the same: %+v", n)
 		}
 	}

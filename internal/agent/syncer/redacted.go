@@ -78,9 +78,11 @@ func (c *cycle) judgeAside(ctx context.Context, ask *question) error {
 // of before in the notes.
 func (c *cycle) dropRedacted(paths []memory.Path) {
 	st := &c.s.state
+	lost := map[memory.Path]bool{}
 	for id, x := range st.Conflicts {
 		switch {
 		case c.redacted[x.Local]:
+			lost[x.Path] = true
 			c.todo.DropConflicts = append(c.todo.DropConflicts, id)
 			continue
 		case !c.redacted[x.Hub] && !c.redacted[x.Base]:
@@ -96,8 +98,12 @@ func (c *cycle) dropRedacted(paths []memory.Path) {
 	}
 	for id, t := range st.Trash {
 		if c.redacted[t.ETag] {
+			lost[t.Path] = true
 			c.todo.DropTrash = append(c.todo.DropTrash, id)
 		}
+	}
+	for _, p := range slices.Sorted(maps.Keys(lost)) {
+		c.note(Note{Kind: NoteRedacted, Path: p})
 	}
 	for _, p := range paths {
 		if memory.IsIndex(p) && (c.redactedAt[p] || c.redacted[c.base[p].Text]) {

@@ -198,6 +198,7 @@ const (
 	NoteEditKept     = "edit-kept"          // a delete met an edit; the edit stayed
 	NoteResolved     = "resolved-elsewhere" // a conflict was resolved on another machine
 	NoteRecovered    = "state-rebuilt"      // the link was compared in full
+	NoteRedacted     = "redacted"           // a conflict's or trashed text was redacted on the hub
 )
 
 // sameEvent reports whether both tell the same, whenever they were taken.
@@ -210,7 +211,9 @@ func (n Note) sameEvent(o Note) bool {
 // meant it, or may be, and nobody decided so.
 func (n Note) Asks() bool {
 	switch n.Kind {
-	case NoteIndexLine, NoteDeleteUndone, NoteShrunk, NotePermission:
+	case NoteIndexLine:
+		return n.Text != LineRedacted
+	case NoteDeleteUndone, NoteShrunk, NotePermission:
 		return true
 	}
 	return false
