@@ -115,7 +115,9 @@ func (c *command) mcpProject(f placeFlags, live *liveModel) (mcp.Project, error)
 		return mcp.Project{}, err
 	}
 	settings, _ := live.read() // those that cannot be used are none: the ranker answers
+	wd, _ := os.Getwd()        // without one nothing is checked against a repository
 	out := mcp.Project{
+		CWD:      wd,
 		Selector: c.selectorOf(settings),
 		Personal: p.Dir, Team: p.team, Store: c.store(p),
 		Transcripts: func(ctx context.Context, q transcript.Query, all bool) (transcript.Found, error) {

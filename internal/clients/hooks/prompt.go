@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -85,10 +84,8 @@ func pick(scanned []recall.Memory, refs, surfaced []string) []recall.Memory {
 func (h *handler) give(ctx context.Context, p Project, chosen []recall.Memory, used inject.Used, maxChars int, turn string) string {
 	var sources []inject.Source
 	var whole []memories.Memory
-	repo := h.repository()
-	if repo != nil {
-		defer func() { _ = repo.Close() }() // only read
-	}
+	repo := verify.Near(h.in.CWD)
+	defer func() { _ = repo.Close() }() // only read
 	for _, m := range chosen {
 		r, err := memories.ParseRef(m.Ref)
 		if err != nil {
@@ -99,7 +96,7 @@ func (h *handler) give(ctx context.Context, p Project, chosen []recall.Memory, u
 			continue // gone meanwhile
 		}
 		whole = append(whole, full)
-		sources = append(sources, inject.Source{Ref: m.Ref, File: m.File, Scope: m.Scope, Type: m.Type, Time: m.Time, Content: full.Content, Missing: missing(repo, full.Content)})
+		sources = append(sources, inject.Source{Ref: m.Ref, File: m.File, Scope: m.Scope, Type: m.Type, Time: m.Time, Content: full.Content, Missing: repo.Gone(full.Content)})
 	}
 	authors := p.Store.AuthorsOf(whole...)
 	for i := range sources {
@@ -109,35 +106,6 @@ func (h *handler) give(ctx context.Context, p Project, chosen []recall.Memory, u
 	// A memory is worth more than the note of it: without that it may come again.
 	_ = h.engine.Record().Add(h.session(), turn, t.Given)
 	return t.Text
-}
-
-// repository opens the working tree that the client works in; nil without one.
-func (h *handler) repository() *verify.Repository {
-	if !filepath.IsAbs(h.in.CWD) {
-		return nil
-	}
-	r, err := verify.Open(h.in.CWD)
-	if err != nil {
-		return nil // a memory is worth more than the check of it
-	}
-	return r
-}
-
-// maxMissing bounds what is said of one memory.
-const maxMissing = 5
-
-// missing returns what a memory cites that is plainly gone.
-func missing(r *verify.Repository, content []byte) []string {
-	if r == nil {
-		return nil
-	}
-	var out []string
-	for _, c := range r.Quick(content) {
-		if len(out) < maxMissing {
-			out = append(out, c.Text)
-		}
-	}
-	return out
 }
 
 // conversation is what a conversation has had.

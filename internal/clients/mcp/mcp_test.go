@@ -2,6 +2,7 @@ package mcp_test
 
 import (
 	"bytes"
+	stdcmp "cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -39,10 +41,14 @@ func (rules) Check(_ context.Context, path memory.Path, content []byte) (violati
 }
 
 // hub is a link whose hub remembers what it was asked.
-type hub struct{ asked []string }
+type hub struct {
+	asked        []string
+	ours, theirs string // of every conflict; a and b unless given
+}
 
 func (h *hub) History(_ context.Context, path string, _ int) ([]mcp.Commit, error) {
-	return []mcp.Commit{{Revision: 3, Author: "ann", Changes: []string{"put " + path}}}, nil
+	many := slices.Repeat([]string{"put " + path}, 500)
+	return []mcp.Commit{{Revision: 3, Author: "ann", Changes: many[:1]}, {Revision: 2, Author: "bob", Changes: many}}, nil
 }
 
 func (h *hub) Restore(_ context.Context, path string, revision int64) error {
@@ -54,7 +60,7 @@ func (h *hub) Restore(_ context.Context, path string, revision int64) error {
 }
 
 func (h *hub) Conflict(_ context.Context, id string) (mcp.ConflictTexts, error) {
-	return mcp.ConflictTexts{ID: id, Path: "x.md", Ours: "a", Theirs: "b"}, nil
+	return mcp.ConflictTexts{ID: id, Path: "x.md", Ours: stdcmp.Or(h.ours, "a"), Theirs: stdcmp.Or(h.theirs, "b")}, nil
 }
 
 func (h *hub) Resolve(_ context.Context, id, how, merged string) (string, error) {
@@ -72,6 +78,8 @@ type fixture struct {
 	dir string
 	hub *hub // nil = not shared
 	cs  *sdk.ClientSession
+	// repo is where the client works; "" = nobody knows.
+	repo string
 	// authors tells who shared the team's memories.
 	authors func(map[memory.Path]memory.ETag) (map[memory.Path]string, error)
 }
@@ -84,7 +92,7 @@ func (f *fixture) server() *sdk.Server {
 			store := memories.New(f.dir, team, rules{})
 			store.Authors = f.authors
 			p := mcp.Project{
-				Personal: f.dir, Team: team, Store: store,
+				CWD: f.repo, Personal: f.dir, Team: team, Store: store,
 				Transcripts: func(ctx context.Context, q transcript.Query, _ bool) (transcript.Found, error) {
 					return transcript.Search(ctx, []string{filepath.Join(f.dir, "talks")}, q)
 				},

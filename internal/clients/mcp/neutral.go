@@ -48,17 +48,20 @@ func (e neutralError) Unwrap() error { return e.error }
 // asWritten gives the lines of a text that were shown in neutral form the words back that
 // they have in was, so that an edit changes no line which the model left as it was.
 func asWritten(was, text string) string {
-	shown := inject.Neutral(was)
-	if shown == was {
-		return text
-	}
-	from, to := strings.Split(shown, "\n"), strings.Split(was, "\n")
-	if len(from) != len(to) {
-		return text // it holds other line ends
-	}
 	original := map[string]string{}
-	for i, l := range from {
-		original[l] = to[i]
+	shownAs(original, was)
+	for at := 0; len(was) > maxPageBytes; { // it was shown in parts, each for itself
+		part, next, err := page([]byte(was), at, maxPageBytes)
+		if err != nil {
+			break
+		}
+		shownAs(original, string(part))
+		if at = next; at == 0 {
+			break
+		}
+	}
+	if len(original) == 0 {
+		return text
 	}
 	lines := strings.Split(text, "\n")
 	for i, l := range lines {
@@ -67,6 +70,21 @@ func asWritten(was, text string) string {
 		}
 	}
 	return strings.Join(lines, "\n")
+}
+
+// shownAs notes for the lines of a text what stands in them, by their neutral form.
+func shownAs(original map[string]string, was string) {
+	shown := inject.Neutral(was)
+	if shown == was {
+		return
+	}
+	from, to := strings.Split(shown, "\n"), strings.Split(was, "\n")
+	if len(from) != len(to) {
+		return // it holds other line ends
+	}
+	for i, l := range from {
+		original[l] = to[i]
+	}
 }
 
 var errShownNeutral = errors.New("old: that part was shown with harmless signs in the place of some; give whole lines of it, or the whole text with etag")

@@ -18,9 +18,12 @@ import (
 // Project is what the tools work on.
 type Project struct {
 	Personal, Team string // directories
-	Store          *memories.Store
-	Selector       recall.Selector
-	Shared         Shared // nil when nobody shares Team
+	// CWD is where the client works, whose repository memories are checked against; "" =
+	// that is not known.
+	CWD      string
+	Store    *memories.Store
+	Selector recall.Selector
+	Shared   Shared // nil when nobody shares Team
 	// Transcripts searches past conversations of the project, or of all of them.
 	Transcripts func(ctx context.Context, q transcript.Query, all bool) (transcript.Found, error)
 	Skills      func(ctx context.Context) ([]skills.Skill, error)
@@ -57,6 +60,7 @@ type ConflictTexts struct {
 	Path   string `json:"path"`
 	Ours   string `json:"ours" jsonschema:"the text that lost its place: of this machine, or of the one that sync_status names"`
 	Theirs string `json:"theirs" jsonschema:"the hub's text, which is in place; empty if it was deleted there"`
+	Next   int    `json:"next,omitempty" jsonschema:"the texts go on; give this as offset for what follows of both"`
 }
 
 // Status is how a shared directory is.

@@ -30,7 +30,8 @@ type doneOut struct {
 }
 
 type conflictIn struct {
-	ID string `json:"id" jsonschema:"as sync_status says"`
+	ID     string `json:"id" jsonschema:"as sync_status says"`
+	Offset int    `json:"offset,omitempty" jsonschema:"begin at this byte of both texts; 'next' of the answer before"`
 }
 
 type resolveIn struct {
@@ -64,6 +65,7 @@ func (t tools) status(ctx context.Context, p Project, _ statusIn) (Status, error
 	if st.Refused == nil {
 		st.Refused = out.Refused
 	}
+	st.Refused = few(st.Refused, maxHistory)
 	if st.Conflicts == nil {
 		st.Conflicts = out.Conflicts
 	}
@@ -71,8 +73,11 @@ func (t tools) status(ctx context.Context, p Project, _ statusIn) (Status, error
 	return st, nil
 }
 
-// maxHistory bounds one answer.
-const maxHistory = 100
+// maxHistory bounds one answer, maxChanges what is said of one commit in it.
+const (
+	maxHistory = 100
+	maxChanges = 20
+)
 
 func (t tools) history(ctx context.Context, p Project, in historyIn) (historyOut, error) {
 	out := historyOut{Commits: []Commit{}}
@@ -93,8 +98,9 @@ func (t tools) history(ctx context.Context, p Project, in historyIn) (historyOut
 		}
 	}
 	commits, err := p.Shared.History(ctx, path, in.Limit)
-	if commits != nil {
-		out.Commits = commits
+	for _, c := range commits {
+		c.Changes = few(c.Changes, maxChanges)
+		out.Commits = append(out.Commits, c)
 	}
 	return out, err
 }
@@ -120,7 +126,20 @@ func (t tools) conflict(ctx context.Context, p Project, in conflictIn) (Conflict
 	if p.Shared == nil {
 		return ConflictTexts{}, errNotShared
 	}
-	return p.Shared.Conflict(ctx, in.ID)
+	c, err := p.Shared.Conflict(ctx, in.ID)
+	if err != nil {
+		return ConflictTexts{}, err
+	}
+	longest := max(len(c.Ours), len(c.Theirs))
+	if in.Offset < 0 || in.Offset > 0 && in.Offset >= longest {
+		return ConflictTexts{}, fmt.Errorf("offset: the longer text has %d bytes; begin at 0, or where 'next' of the answer before says", longest)
+	}
+	const half = maxPageBytes / 2
+	if longest > in.Offset+half {
+		c.Next = in.Offset + half
+	}
+	c.Ours, c.Theirs = window(c.Ours, in.Offset, half), window(c.Theirs, in.Offset, half)
+	return c, nil
 }
 
 func (t tools) resolve(ctx context.Context, p Project, in resolveIn) (doneOut, error) {

@@ -60,6 +60,19 @@ func Open(dir string) (*Repository, error) {
 	}
 }
 
+// Near is Open for those who can do without: nil where there is nothing to check against.
+// Gone and Close of nil are those of a repository that lacks nothing.
+func Near(dir string) *Repository {
+	if !filepath.IsAbs(dir) {
+		return nil
+	}
+	r, err := Open(dir)
+	if err != nil {
+		return nil
+	}
+	return r
+}
+
 // linkedGit reads where a worktree or submodule has its git directory; "" if that is not
 // to be found out.
 func linkedGit(file string) string {
@@ -78,7 +91,29 @@ func linkedGit(file string) string {
 }
 
 // Close lets the directory go.
-func (r *Repository) Close() error { return r.root.Close() }
+func (r *Repository) Close() error {
+	if r == nil {
+		return nil
+	}
+	return r.root.Close()
+}
+
+// maxGone bounds what Gone says of one memory.
+const maxGone = 5
+
+// Gone returns the words by which a memory cites what Quick finds missing, the first ones.
+func (r *Repository) Gone(text []byte) []string {
+	if r == nil {
+		return nil
+	}
+	var out []string
+	for _, c := range r.Quick(text) {
+		if len(out) < maxGone {
+			out = append(out, c.Text)
+		}
+	}
+	return out
+}
 
 // Quick returns what a memory cites and is no longer there, among paths and commands. It
 // looks at a file or two for each and at a bounded part of git's list, and so can be
