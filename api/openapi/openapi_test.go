@@ -13,6 +13,8 @@ func TestDocument(t *testing.T) {
 		Swagger string
 		Info    struct{ Title, Version string }
 		Paths   map[string]map[string]any
+
+		Definitions map[string]any
 	}
 	if err := json.Unmarshal(Document(), &doc); err != nil {
 		t.Fatal(err)
@@ -29,6 +31,29 @@ func TestDocument(t *testing.T) {
 	}
 	if !commit {
 		t.Error("the commit call is missing")
+	}
+	for path, methods := range doc.Paths {
+		for method, op := range methods {
+			text, err := json.Marshal(op)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, part := range strings.Split(path, "{")[1:] {
+				name, _, _ := strings.Cut(part, "}")
+				if !strings.Contains(string(text), `"name":"`+name+`"`) {
+					t.Errorf("%s %s does not describe %s", method, path, name)
+				}
+			}
+			for _, part := range strings.Split(string(text), `"#/definitions/`)[1:] {
+				name, _, _ := strings.Cut(part, `"`)
+				if doc.Definitions[name] == nil {
+					t.Errorf("%s %s names %s, which is not defined", method, path, name)
+				}
+			}
+		}
+		if strings.Contains(path, "*") {
+			t.Errorf("path %s is a pattern", path)
+		}
 	}
 }
 

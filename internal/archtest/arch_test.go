@@ -1,8 +1,10 @@
 package archtest
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -145,6 +147,66 @@ func TestMapIsWrittenDown(t *testing.T) {
 		if inside && !strings.Contains(table, "`"+name+"`") && !strings.Contains(table, ", `"+last+"`") {
 			t.Errorf("internal/%s is not in the table of docs/ARCHITECTURE.md", name)
 		}
+	}
+}
+
+// TestMapSaysWhatMayBeImported holds the last column of that table against the rules:
+// each package that a row may import is named, and no other.
+func TestMapSaysWhatMayBeImported(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "ARCHITECTURE.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "## The map")
+	table, _, _ = strings.Cut(table, "\n## ")
+	rows := 0
+	for line := range strings.Lines(table) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		if len(cells) != 3 || !strings.Contains(cells[0], "`") {
+			continue
+		}
+		rows++
+		column := cells[2]
+		if strings.Contains(column, "all of") || strings.Contains(column, "tests only") {
+			continue // the roots, and what tests stand on
+		}
+		words := map[string]bool{}
+		for _, w := range strings.FieldsFunc(column, func(r rune) bool { return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz/", r) }) {
+			words[w] = true
+		}
+		allowed, first := map[string]bool{}, ""
+		for i, name := range strings.Split(cells[0], "`") {
+			if i%2 == 0 {
+				continue
+			}
+			if first == "" {
+				first = name
+			} else if _, known := layers[name]; !known { // a sibling by its last segment
+				name = first[:strings.LastIndexByte(first, '/')+1] + name
+			}
+			r, known := ruleOf(name)
+			if !known && name != "tools" {
+				t.Errorf("the table names %s, which has no rule", name)
+			}
+			for _, imported := range r.internal {
+				allowed[strings.TrimSuffix(imported, "/...")] = true
+			}
+		}
+		for imported := range allowed {
+			last := imported[strings.LastIndexByte(imported, '/')+1:]
+			if !words[imported] && !words[last] {
+				t.Errorf("%s may import %s; the table does not say so", first, imported)
+			}
+		}
+		for name := range layers {
+			last := name[strings.LastIndexByte(name, '/')+1:]
+			if words[last] && last != "command" && !slices.ContainsFunc(slices.Collect(maps.Keys(allowed)), func(a string) bool { return a[strings.LastIndexByte(a, '/')+1:] == last }) {
+				t.Errorf("the table lets %s import %s; the rules do not", first, last)
+			}
+		}
+	}
+	if rows < 30 {
+		t.Errorf("%d rows were read", rows)
 	}
 }
 

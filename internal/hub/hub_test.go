@@ -219,7 +219,7 @@ func TestRules(t *testing.T) {
 		many[i] = put("p"+string(rune('a'+i%26))+string(rune('a'+i/26))+".md", "x")
 	}
 	_, err := c.commit(t, many...)
-	wantReason(t, err, memory.ReasonInvalidArgument) // the contract's own bound
+	wantReason(t, err, memory.ReasonCommitTooLarge)
 	var big []*memsvcv1.Change
 	for i := range 40 {
 		big = append(big, raw(string(rune('a'+i%26))+string(rune('a'+i/26))+".md", strings.Repeat("x y ", 64<<10)))

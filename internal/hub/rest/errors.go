@@ -132,6 +132,10 @@ func (f *Front) gatewayError(ctx context.Context, _ *runtime.ServeMux, _ runtime
 }
 
 func (f *Front) routingError(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request, code int) {
+	if allow := f.allowed(r.URL.EscapedPath()); allow != "" && (code == http.StatusNotFound || code == http.StatusMethodNotAllowed) {
+		w.Header().Set("Allow", allow)
+		code = http.StatusMethodNotAllowed
+	}
 	switch code {
 	case http.StatusNotFound:
 		f.fail(w, r, code, codes.NotFound, "no such resource; /openapi.json lists them")

@@ -64,6 +64,7 @@ type Front struct {
 	requests *prometheus.CounterVec
 	// parameters are those of the gateway's resources; see routeParameters.
 	parameters map[string][]string
+	resources  []resource
 	mayName    func(host string) bool
 	origins    *http.CrossOriginProtection
 }
@@ -99,6 +100,9 @@ func New(o Options) (*Front, error) {
 	f.mayName, f.origins = o.MayName, http.NewCrossOriginProtection()
 	if f.mayName == nil {
 		f.mayName = func(string) bool { return true }
+	}
+	if f.resources, err = published(f.document); err != nil {
+		return nil, errors.Join(err, conn.Close())
 	}
 	o.Registerer.MustRegister(f.requests)
 	f.gateway = runtime.NewServeMux(
@@ -204,11 +208,16 @@ func (f *Front) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		}
 		return
 	}
+	if r.Method == http.MethodHead {
+		r = r.Clone(r.Context())
+		r.Method = http.MethodGet // the server leaves the body out
+	}
 	f.gateway.ServeHTTP(w, r)
 }
 
 func (f *Front) serveDocument(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
 		f.fail(w, r, http.StatusMethodNotAllowed, codes.Unimplemented, "only GET")
 		return
 	}

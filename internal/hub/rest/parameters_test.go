@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -81,7 +82,8 @@ func TestParametersAsPublished(t *testing.T) {
 	if err := json.Unmarshal(openapi.Document(), &doc); err != nil {
 		t.Fatal(err)
 	}
-	var want, got []string
+	var want []string
+	got := []string{"PUT " + strings.Join(writeParameters, " "), "DELETE " + strings.Join(writeParameters, " "), "GET " + strings.Join(watchParameters, " ")}
 	for _, methods := range doc.Paths {
 		for method, op := range methods {
 			var names []string
@@ -104,6 +106,43 @@ func TestParametersAsPublished(t *testing.T) {
 	slices.Sort(got)
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("parameters (-published +taken):\n%s", d)
+	}
+}
+
+// TestEveryPublishedResourceIsThere asks for each path and method of the document, and for
+// methods that no path has.
+func TestEveryPublishedResourceIsThere(t *testing.T) {
+	var doc struct {
+		Paths map[string]map[string]any
+	}
+	if err := json.Unmarshal(openapi.Document(), &doc); err != nil {
+		t.Fatal(err)
+	}
+	f := unconnected(t)
+	for path, methods := range doc.Paths {
+		target := variable.ReplaceAllString(path, "x")
+		tried := slices.Collect(maps.Keys(methods))
+		if methods["get"] != nil && !strings.HasSuffix(path, ":watch") {
+			tried = append(tried, "head")
+		}
+		for _, method := range tried {
+			code, message := ask(t, f, strings.ToUpper(method), target)
+			if code == http.StatusNotFound || code == http.StatusMethodNotAllowed {
+				t.Errorf("%s %s: %d %s", method, target, code, message)
+			}
+		}
+		w := httptest.NewRecorder()
+		f.ServeHTTP(w, httptest.NewRequest(http.MethodOptions, target, nil))
+		var allowed []string
+		for method := range methods {
+			if allowed = append(allowed, strings.ToUpper(method)); method == "get" && !strings.HasSuffix(path, ":watch") {
+				allowed = append(allowed, http.MethodHead)
+			}
+		}
+		slices.Sort(allowed)
+		if got := w.Header().Get("Allow"); w.Code != http.StatusMethodNotAllowed || got != strings.Join(allowed, ", ") {
+			t.Errorf("OPTIONS %s: %d, Allow: %s, want %s", target, w.Code, got, strings.Join(allowed, ", "))
+		}
 	}
 }
 

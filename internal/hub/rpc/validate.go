@@ -48,6 +48,9 @@ func asDomain(err error) error {
 	}
 	var told []string
 	for i, v := range broken.Violations {
+		if field := protovalidate.FieldPathString(v.Proto.GetField()); field == "changes" && v.Proto.GetRuleId() == "repeated.max_items" {
+			return &memory.Error{Reason: memory.ReasonCommitTooLarge, Message: fmt.Sprintf("commit: more than %d changes; send several commits", memory.MaxCommitChanges)}
+		}
 		if i == maxTold {
 			told = append(told, fmt.Sprintf("and %d more", len(broken.Violations)-i))
 			break

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -22,6 +23,9 @@ import (
 
 // crashEnv names the data directory to a child that is to be killed.
 const crashEnv = "MEMSVC_TEST_CRASH_DIR"
+
+// crashWritersEnv is how many write in it, if not crashWriters.
+const crashWritersEnv = "MEMSVC_TEST_CRASH_WRITERS"
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(crashEnv); dir != "" {
@@ -56,8 +60,12 @@ func crashChild(dir string) {
 		}
 	}
 	fmt.Println("ready")
+	writers := crashWriters
+	if n, err := strconv.Atoi(os.Getenv(crashWritersEnv)); err == nil {
+		writers = n
+	}
 	var wg sync.WaitGroup
-	for w := range crashWriters {
+	for w := range writers {
 		wg.Go(func() {
 			for i := 0; ; i++ {
 				key := crashKey((w + i) % crashProjects)
