@@ -256,6 +256,37 @@ func TestFeedStopsOnPermanentRefusal(t *testing.T) {
 	}
 }
 
+// TestFeedHearsOfAProjectAsItIsRefused adds a project, and kicks, in the moment in which
+// a stream was refused for good: either is a cause to try again, and not lost.
+func TestFeedHearsOfAProjectAsItIsRefused(t *testing.T) {
+	for name, do := range map[string]func(*client.Feed){
+		"follow": func(f *client.Feed) { f.Follow(beta, memory.Cursor{}, false) },
+		"kick":   func(f *client.Feed) { f.Kick() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newFakeHub()
+			h.commit(alpha, "a.md", "1")
+			h.commit(beta, "b.md", "1")
+			h.set(func(h *fakeHub) { h.fail = []error{memory.ErrPermissionDenied} })
+			addr, _ := h.serve(t, "127.0.0.1:0")
+			r := &recorder{t: t, events: make(chan client.Event, 100)}
+			r.feed = newClient(t, client.Options{Addr: addr}).NewFeed(func(ev client.Event) {
+				if ev.Kind == client.EventDown {
+					do(r.feed)
+				}
+				r.events <- ev
+			})
+			r.feed.Follow(alpha, memory.Cursor{}, false)
+			ctx, cancel := context.WithCancel(context.Background())
+			done := make(chan struct{})
+			go func() { defer close(done); _ = r.feed.Run(ctx) }()
+			defer func() { cancel(); <-done }()
+			r.until("the refusal", kind(client.EventDown))
+			r.until("what comes once it is tried again", commitOf(alpha, 1))
+		})
+	}
+}
+
 func write(t *testing.T, name, text string) {
 	t.Helper()
 	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {

@@ -178,11 +178,10 @@ func (f *Feed) Run(ctx context.Context) error {
 				d = min(e.RetryAfter, f.c.opts.Reprobe)
 			}
 			pause = min(2*pause, f.c.opts.MaxBackoff)
-			_, changed = f.request()
 			wait(ctx, changed, d)
 			continue
 		}
-		f.waitForCause(ctx, used)
+		f.waitForCause(ctx, used, changed)
 	}
 	f.mu.Lock()
 	f.up = false
@@ -212,13 +211,13 @@ func wait(ctx context.Context, woken <-chan struct{}, d time.Duration) bool {
 const tokenPoll = 2 * time.Second
 
 // waitForCause waits until what was refused for good may be accepted: another token than
-// used, with which the stream began, another set of projects, a Kick, or the slow probe.
-func (f *Feed) waitForCause(ctx context.Context, used [sha256.Size]byte) {
+// used, with which the stream began, another set of projects than it asked for, a Kick, or
+// the slow probe.
+func (f *Feed) waitForCause(ctx context.Context, used [sha256.Size]byte, changed <-chan struct{}) {
 	if f.c.token.fingerprint() != used {
 		sleep(ctx, f.c.opts.MinBackoff)
 		return
 	}
-	_, changed := f.request()
 	until := time.NewTimer(f.c.opts.Reprobe)
 	defer until.Stop()
 	look := time.NewTicker(tokenPoll)
