@@ -16,7 +16,6 @@ import (
 
 	"github.com/memsvc/memsvc/internal/agent"
 	"github.com/memsvc/memsvc/internal/agent/watcher"
-	"github.com/memsvc/memsvc/internal/agent/workspace"
 	"github.com/memsvc/memsvc/internal/client"
 	"github.com/memsvc/memsvc/internal/hubtest"
 	"github.com/memsvc/memsvc/internal/memory"
@@ -58,7 +57,6 @@ func newMachine(t *testing.T, name, hubAddr, tokenFile string, adjust ...func(*a
 		StateDir: m.state,
 		Logger:   slog.New(slog.NewTextHandler(m.log, &slog.HandlerOptions{Level: slog.LevelDebug})).With("machine", name),
 		Watcher:  watcher.Options{Quiet: quiet, Ceiling: ceiling, RootCheck: 100 * time.Millisecond},
-		Scan:     workspace.Options{Settle: 50 * time.Millisecond},
 		Client:   client.Options{MinBackoff: 10 * time.Millisecond, MaxBackoff: 200 * time.Millisecond, Attempts: 2},
 	}
 	for _, a := range adjust {
@@ -119,14 +117,25 @@ func (m *machine) status() agent.LinkStatus {
 
 func (m *machine) path(name string) string { return filepath.Join(m.dir, filepath.FromSlash(name)) }
 
-// write saves a file in place, as a shell does.
+// write saves a file in place, as a shell does. A new one appears whole: on a busy
+// machine its first look might otherwise be at an empty one that nobody writes, and be
+// another revision.
 func (m *machine) write(name, text string) {
 	m.t.Helper()
 	if err := os.MkdirAll(filepath.Dir(m.path(name)), 0o755); err != nil {
 		m.t.Fatal(err)
 	}
-	if err := os.WriteFile(m.path(name), []byte(text), 0o644); err != nil {
+	at := m.path(name)
+	if _, err := os.Lstat(at); os.IsNotExist(err) {
+		at = filepath.Join(filepath.Dir(at), ".new")
+	}
+	if err := os.WriteFile(at, []byte(text), 0o644); err != nil {
 		m.t.Fatal(err)
+	}
+	if at != m.path(name) {
+		if err := os.Rename(at, m.path(name)); err != nil {
+			m.t.Fatal(err)
+		}
 	}
 }
 

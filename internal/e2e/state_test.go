@@ -214,7 +214,11 @@ func TestTwoDirectoriesOfOneProject(t *testing.T) {
 		if i%2 == 1 {
 			from, to = to, from
 		}
-		must(t, os.WriteFile(from+"/project_x.md", []byte(text), 0o644))
+		if i == 0 {
+			m.write("project_x.md", text) // one that is new appears whole
+		} else {
+			must(t, os.WriteFile(from+"/project_x.md", []byte(text), 0o644))
+		}
 		hubtest.Eventually(t, patience, "the other directory follows", func() bool {
 			b, _ := os.ReadFile(to + "/project_x.md")
 			return string(b) == text

@@ -14,7 +14,6 @@ import (
 
 	"github.com/memsvc/memsvc/internal/agent"
 	"github.com/memsvc/memsvc/internal/agent/watcher"
-	"github.com/memsvc/memsvc/internal/agent/workspace"
 	"github.com/memsvc/memsvc/internal/buildinfo"
 	"github.com/memsvc/memsvc/internal/client"
 	"github.com/memsvc/memsvc/internal/hubtest"
@@ -48,7 +47,6 @@ func newMachine(t *testing.T, links func(base string) []agent.Link) *machine {
 	d, err := agent.NewDaemon(agent.DaemonOptions{
 		StateDir: filepath.Join(m.base, "state"), Logger: log, Registry: registry,
 		Watcher: watcher.Options{Quiet: 30 * time.Millisecond, Ceiling: 200 * time.Millisecond},
-		Scan:    workspace.Options{Settle: 50 * time.Millisecond},
 		Client:  client.Options{MinBackoff: 10 * time.Millisecond, MaxBackoff: 200 * time.Millisecond, Attempts: 2},
 	})
 	must(t, err)
