@@ -134,7 +134,7 @@ func (x *linkCmd) Run(c *command) error {
 
 // store adds the link to those that are there by now.
 func (x *linkCmd) store(c *command, l Link) error {
-	release, err := c.state.holdLinks(c.ctx)
+	release, err := c.state.alone(c.ctx)
 	if err != nil {
 		return err
 	}

@@ -54,7 +54,7 @@ func (x *mcpCmd) Run(c *command) error {
 	if !loopback(x.HTTP) {
 		return usage("--http %s: give a loopback address, such as 127.0.0.1:7423; personal memories are never served to other machines", x.HTTP)
 	}
-	token, err := c.state.mcpToken()
+	token, err := c.state.mcpToken(c.ctx)
 	if err != nil {
 		return err
 	}
@@ -93,15 +93,20 @@ func bearer(token string, next http.Handler) http.Handler {
 }
 
 // mcpToken returns the token for HTTP clients, made at first use and for this user only.
-func (s stateDir) mcpToken() (string, error) {
+func (s stateDir) mcpToken(ctx context.Context) (string, error) {
+	if err := s.create(); err != nil {
+		return "", err
+	}
+	release, err := s.alone(ctx) // or another server would serve with a token that no file holds
+	if err != nil {
+		return "", err
+	}
+	defer release()
 	text, err := os.ReadFile(s.path(mcpTokenFile))
 	if token := strings.TrimSpace(string(text)); err == nil && token != "" {
 		return token, nil
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", err
-	}
-	if err := s.create(); err != nil {
 		return "", err
 	}
 	token := rand.Text()

@@ -92,11 +92,11 @@ func (s stateDir) storedLinks() ([]Link, error) {
 	return links, err
 }
 
-// holdLinks waits for other commands that change which links there are, or what they were
-// made for, and keeps them waiting until release: of two that read the same and store one
-// after the other, the second would drop what the first has added. The directory is made
-// already. Disks that know no locks on directories go without.
-func (s stateDir) holdLinks(ctx context.Context) (release func(), err error) {
+// alone waits for other commands that read what is kept here and store it changed, and
+// keeps them waiting until release: of two that read the same and store one after the
+// other, the second would drop what the first has added. The directory is made already.
+// Disks that know no locks on directories go without.
+func (s stateDir) alone(ctx context.Context) (release func(), err error) {
 	dir, err := os.Open(string(s))
 	if err != nil {
 		return nil, err
@@ -105,12 +105,12 @@ func (s stateDir) holdLinks(ctx context.Context) (release func(), err error) {
 	defer cancel()
 	if err := filelock.Lock(ctx, dir); ctx.Err() != nil && err != nil {
 		_ = dir.Close()
-		return nil, fmt.Errorf("another command is changing the links of %s; try again when it has ended: %w", string(s), err)
+		return nil, fmt.Errorf("another command is changing what %s holds; try again when it has ended: %w", string(s), err)
 	}
 	return func() { _ = dir.Close() }, nil
 }
 
-// storeLinks keeps the links made by `link`; the caller holds them.
+// storeLinks keeps the links made by `link`; the caller is alone.
 func (s stateDir) storeLinks(links []Link) error { return writeJSON(s.path("links.json"), links) }
 
 // record says which link a state belongs to, and whether that link was unlinked since.

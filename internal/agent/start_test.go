@@ -165,6 +165,35 @@ func TestLinksMadeAtOnceAreAllThere(t *testing.T) {
 	}
 }
 
+// TestServersThatStartAtOnceShareTheirToken: what a client reads is what each of them takes.
+func TestServersThatStartAtOnceShareTheirToken(t *testing.T) {
+	for range 20 {
+		state := stateDir(filepath.Join(t.TempDir(), "s"))
+		got := make(chan string, 8)
+		var wg sync.WaitGroup
+		for range cap(got) {
+			wg.Go(func() {
+				token, err := state.mcpToken(t.Context())
+				if err != nil {
+					t.Error(err)
+				}
+				got <- token
+			})
+		}
+		wg.Wait()
+		close(got)
+		kept, err := os.ReadFile(state.path(mcpTokenFile))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for token := range got {
+			if token+"\n" != string(kept) {
+				t.Fatalf("a server takes a token that is not the one in %s", mcpTokenFile)
+			}
+		}
+	}
+}
+
 func TestDamagedStateIsTold(t *testing.T) {
 	for want, r := range map[string]syncstate.Report{
 		"":                       {Fresh: true},
