@@ -165,7 +165,11 @@ func (e *Extractor) write(ctx context.Context, candidates []Candidate, dry bool,
 			r.Refused = append(r.Refused, err.Error())
 			continue
 		}
-		if why := e.unfit(ctx, path, content, c.Body); why != "" {
+		why, err := e.unfit(ctx, path, content, c.Body)
+		if err != nil {
+			return err
+		}
+		if why != "" {
 			r.Refused = append(r.Refused, why)
 			continue
 		}
@@ -215,23 +219,26 @@ func (e *Extractor) write(ctx context.Context, candidates []Candidate, dry bool,
 }
 
 // unfit says why a candidate is no memory: a secret, or words of a model that refuses.
-func (e *Extractor) unfit(ctx context.Context, path memory.Path, content []byte, body string) string {
+func (e *Extractor) unfit(ctx context.Context, path memory.Path, content []byte, body string) (why string, err error) {
 	switch {
 	case model.Declines(body):
-		return "a refusal is no memory"
+		return "a refusal is no memory", nil
 	case model.HoldsMark(string(content)):
-		return "what stands for a secret is no memory"
+		return "what stands for a secret is no memory", nil
 	}
 	violations, _, err := e.Guard.Check(ctx, path, content)
-	if err != nil {
-		return "the guard has no verdict"
+	switch {
+	case ctx.Err() != nil: // nobody was asked in earnest: what was said is kept for the next time
+		return "", ctx.Err()
+	case err != nil:
+		return "the guard has no verdict", nil
 	}
 	for _, v := range violations {
 		if v.Rule != memory.RuleTypeUser { // a person's own may be personal
-			return "the guard refuses it: " + v.Rule
+			return "the guard refuses it: " + v.Rule, nil
 		}
 	}
-	return ""
+	return "", nil
 }
 
 // twinOf finds the memory that a candidate would double: same text (same is true: there
