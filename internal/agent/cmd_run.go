@@ -380,7 +380,7 @@ func (h handler) do(ctx context.Context, method string, params json.RawMessage) 
 		if method == methodLookupLate {
 			return h.lookup.late(p.Session), nil
 		}
-		h.lookup.end(p.Session)
+		h.lookup.end(p.Session, p.Turn)
 		return nil, nil
 	case methodNews:
 		var p newsParams

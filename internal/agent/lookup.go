@@ -38,6 +38,8 @@ func (p lookupParams) check() error {
 // lookupSession names a session whose lookup is asked for.
 type lookupSession struct {
 	Session string `json:"session"`
+	// Turn, if any, is the only one whose lookup is meant.
+	Turn string `json:"turn,omitempty"`
 }
 
 // lookupResult says how a lookup stands.
@@ -46,6 +48,10 @@ type lookupResult struct {
 	Turn  string            `json:"turn"`
 	Refs  []string          `json:"refs"`
 }
+
+// lent is how long a choice that was handed out is kept for the case that whoever asked was
+// gone before it had it: a hook waits for a fraction of a second only. It confirms at once.
+const lent = 2 * time.Second
 
 // maxLookups bounds the sessions with a lookup; beyond it the oldest one is given up.
 const maxLookups = 64
@@ -76,6 +82,8 @@ type lookup struct {
 	done   chan struct{}
 	refs   []string
 	ok     bool // the model has chosen; else it failed
+
+	handed time.Time // when it was handed out last; guarded by the mutex of lookups
 }
 
 func newLookups(chooser func() (model.Model, time.Duration), secrets model.Secrets, log *slog.Logger, now func() time.Time) *lookups {
@@ -89,7 +97,7 @@ func newLookups(chooser func() (model.Model, time.Duration), secrets model.Secre
 func (ls *lookups) begin(ctx context.Context, p lookupParams, wait time.Duration) (lookupResult, error) {
 	m, timeout := ls.chooser()
 	if m == nil {
-		ls.end(p.Session) // of an older prompt, that settings of before let a model answer
+		ls.end(p.Session, "") // of an older prompt, that settings of before let a model answer
 		return lookupResult{}, nil
 	}
 	if err := p.check(); err != nil {
@@ -160,7 +168,7 @@ func (ls *lookups) choose(ctx context.Context, p lookupParams, m model.Model, ti
 	return refs, true
 }
 
-// late returns what was chosen, once.
+// late returns what was chosen, to one at a time, until it is confirmed by end.
 func (ls *lookups) late(session string) lookupResult {
 	ls.mu.Lock()
 	l := ls.of[session]
@@ -176,26 +184,33 @@ func (ls *lookups) late(session string) lookupResult {
 	}
 }
 
-// take hands a lookup out that is done, to the first who asks. One that another took the
-// place of, or that was ended, is nobody's.
+// take hands a lookup out that is done, to the first who asks, and to the next only if that
+// one does not confirm it. One that another took the place of, or that was ended, is nobody's.
 func (ls *lookups) take(session string, l *lookup) lookupResult {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	if ls.of[session] != l {
 		return lookupResult{}
 	}
-	delete(ls.of, session)
 	if !l.ok {
+		delete(ls.of, session)
 		return lookupResult{}
 	}
+	now := ls.now()
+	if !l.handed.IsZero() && now.Sub(l.handed) < lent {
+		return lookupResult{}
+	}
+	l.handed = now
 	return lookupResult{State: hooks.LookupDone, Turn: l.turn, Refs: l.refs}
 }
 
-// end gives a session's lookup up.
-func (ls *lookups) end(session string) {
+// end gives a session's lookup up, if it is of the turn or that is "".
+func (ls *lookups) end(session, turn string) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	ls.drop(session)
+	if l := ls.of[session]; l != nil && (turn == "" || turn == l.turn) {
+		ls.drop(session)
+	}
 }
 
 // drop gives a lookup up; mu is held.
@@ -227,7 +242,19 @@ func (l lookupCalls) Begin(ctx context.Context, p hooks.Lookup) (hooks.Chosen, e
 	if errors.Is(err, control.ErrNoDaemon) {
 		return hooks.Chosen{}, nil
 	}
+	l.confirm(ctx, p.Session, r)
 	return hooks.Chosen(r), err
+}
+
+// confirm tells the daemon that a choice has arrived, so that nobody else gets it. If that
+// does not get through, the conversation's record keeps it from being given twice.
+func (l lookupCalls) confirm(ctx context.Context, session string, r lookupResult) {
+	if r.State != hooks.LookupDone {
+		return
+	}
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookupSlack)
+	defer cancel()
+	_ = control.Call(limited, string(l.state), methodLookupEnd, lookupSession{Session: session, Turn: r.Turn}, nil)
 }
 
 // lookupSlack is what the way to the daemon and back may take beside its wait.
@@ -236,16 +263,17 @@ const lookupSlack = 300 * time.Millisecond
 // Late asks for what was chosen since.
 func (l lookupCalls) Late(ctx context.Context, session string) (hooks.Chosen, error) {
 	var r lookupResult
-	err := control.Call(ctx, string(l.state), methodLookupLate, lookupSession{session}, &r)
+	err := control.Call(ctx, string(l.state), methodLookupLate, lookupSession{Session: session}, &r)
 	if errors.Is(err, control.ErrNoDaemon) {
 		return hooks.Chosen{}, nil
 	}
+	l.confirm(ctx, session, r)
 	return hooks.Chosen(r), err
 }
 
 // End gives the session's lookup up.
 func (l lookupCalls) End(ctx context.Context, session string) error {
-	err := control.Call(ctx, string(l.state), methodLookupEnd, lookupSession{session}, nil)
+	err := control.Call(ctx, string(l.state), methodLookupEnd, lookupSession{Session: session}, nil)
 	if errors.Is(err, control.ErrNoDaemon) {
 		return nil
 	}

@@ -115,6 +115,37 @@ func TestLookupIsHandedOutOnce(t *testing.T) {
 	if handed != 1 {
 		t.Errorf("handed out %d times", handed)
 	}
+	ls.end("s", "t1") // it has arrived
+	if r := ls.late("s"); r.State != hooks.LookupNone {
+		t.Errorf("once more: %+v", r)
+	}
+}
+
+// A choice that did not arrive, since who asked was gone by then, is there for the next who
+// asks. What confirms it does nothing to the lookup of a newer prompt.
+func TestLookupThatDidNotArriveIsKept(t *testing.T) {
+	ls, h, params := newHeld(t)
+	now := time.Now()
+	ls.now = func() time.Time { return now }
+	if _, err := ls.begin(t.Context(), params("s", "t1"), time.Nanosecond); err != nil {
+		t.Fatal(err)
+	}
+	h.answers <- choosesA
+	late(t, ls, "s")
+	if r := ls.late("s"); r.State != hooks.LookupNone {
+		t.Errorf("while the first may be at work on it: %+v", r)
+	}
+	now = now.Add(lent)
+	if r := ls.late("s"); r.State != hooks.LookupDone || !slices.Equal(r.Refs, []string{"a.md"}) {
+		t.Errorf("after that: %+v", r)
+	}
+	if _, err := ls.begin(t.Context(), params("s", "t2"), time.Nanosecond); err != nil {
+		t.Fatal(err)
+	}
+	ls.end("s", "t1")
+	if r := ls.late("s"); r.State != hooks.LookupPending || r.Turn != "t2" {
+		t.Errorf("the newer one: %+v", r)
+	}
 }
 
 // A caller that hung up before the answer finds it later.
@@ -160,8 +191,8 @@ func TestLookupEnds(t *testing.T) {
 		t.Errorf("got %+v", r)
 	}
 	third := begin("t3")
-	ls.end("s")
-	ls.end("s")
+	ls.end("s", "")
+	ls.end("s", "")
 	<-third.done
 	if r := ls.late("s"); r.State != hooks.LookupNone {
 		t.Errorf("after the turn: %+v", r)
