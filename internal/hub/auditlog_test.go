@@ -61,7 +61,7 @@ func TestRESTPeerIsLogged(t *testing.T) {
 // brokenPurge is a store that fails to purge.
 type brokenPurge struct{ store.Backend }
 
-func (brokenPurge) PurgeProject(context.Context, memory.ProjectKey) error {
+func (brokenPurge) PurgeProject(context.Context, memory.ProjectKey, ...store.AuditEvent) error {
 	return errors.New("the disk is on fire")
 }
 

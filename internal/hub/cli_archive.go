@@ -14,6 +14,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 
 	"github.com/memsvc/memsvc/internal/client"
+	"github.com/memsvc/memsvc/internal/hub/store"
 	"github.com/memsvc/memsvc/internal/hub/store/sqlite"
 	"github.com/memsvc/memsvc/internal/memory"
 )
@@ -105,7 +106,9 @@ func (c *restoreBackupCmd) Run(e *env) error {
 	if err := regularFile(c.File); err != nil {
 		return err
 	}
-	res, err := sqlite.RestoreBackup(e.ctx, c.File, c.DataDir, sqlite.RestoreOptions{Now: time.Now().UTC(), Replace: c.Replace})
+	opts := sqlite.RestoreOptions{Now: time.Now().UTC(), Epoch: sqlite.NewEpochID(), Replace: c.Replace}
+	opts.On = []store.AuditEvent{restored("memsvc restore-backup", opts.Epoch, opts.Now)}
+	res, err := sqlite.RestoreBackup(e.ctx, c.File, c.DataDir, opts)
 	if errors.Is(err, memory.ErrAlreadyExists) {
 		return fmt.Errorf("%w; name another --data-dir, or give --replace: what is there is then kept beside it", err)
 	}

@@ -159,11 +159,20 @@ func (c *migrateCmd) newEpoch(e *env, opts postgres.Options) (err error) {
 		return errNothingRestored
 	}
 	epoch := memory.Epoch(uuid.NewString())
-	if err := b.NewEpoch(e.ctx, epoch, time.Now().UTC()); err != nil {
+	now := time.Now().UTC()
+	if err := b.NewEpoch(e.ctx, epoch, now, restored("memsvc migrate --restored", epoch, now)); err != nil {
 		return err
 	}
 	return e.done("the database has the new epoch %s; agents will compare everything and delete nothing", epoch)
 }
+
+// restored is the event of a store that was put back from a backup.
+func restored(by string, epoch memory.Epoch, now time.Time) store.AuditEvent {
+	return store.AuditEvent{Time: now, Principal: operator, Action: "restore-backup", Subject: "the hub", Detail: by + ", new epoch " + string(epoch)}
+}
+
+// operator is on record as whoever works on the store itself, without a credential.
+const operator = "operator"
 
 type tokenBootstrapCmd struct {
 	database `embed:""`
@@ -218,11 +227,8 @@ func (c *tokenBootstrapCmd) Run(e *env) (err error) {
 // does at its first start. The id is taken once, so that of several one is the first.
 func putFirstToken(ctx context.Context, b store.Backend, hash string) error {
 	now := time.Now().UTC()
-	err := b.AppendAudit(ctx, store.AuditEvent{Time: now, Principal: "hub", Action: "token.create", Subject: "tokens/admin", Detail: "bootstrap"})
-	if err != nil {
-		return err
-	}
-	return b.PutToken(ctx, store.Token{ID: "admin", Name: "admin", Hash: hash, Role: service.Admin.String(), CreateTime: now})
+	return b.PutToken(ctx, store.Token{ID: "admin", Name: "admin", Hash: hash, Role: service.Admin.String(), CreateTime: now},
+		store.AuditEvent{Time: now, Principal: "hub", Action: "token.create", Subject: "tokens/admin", Detail: "bootstrap"})
 }
 
 // firstToken returns the token that the file holds, or a new one.

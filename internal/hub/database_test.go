@@ -138,6 +138,15 @@ func TestRestoredDatabase(t *testing.T) {
 	w.next(t, isStatus(memory.ReasonEpochChanged))
 	_, err := c.CommitChanges(c.ctx(t), &memsvcv1.CommitChangesRequest{Parent: project, Changes: []*memsvcv1.Change{put("a.md", "two")}, Epoch: res.GetHead().GetEpoch()})
 	wantReason(t, err, memory.ReasonEpochChanged)
+
+	admin := as(t, h, h.AdminToken)
+	events, err := admin.ListAuditEvents(admin.ctx(t), &memsvcv1.ListAuditEventsRequest{PageSize: 1})
+	if err != nil || len(events.GetEvents()) != 1 {
+		t.Fatalf("audit log: %v, %v", events, err)
+	}
+	if e := events.GetEvents()[0]; e.GetAction() != "restore-backup" || e.GetPrincipal() != "operator" || !strings.HasPrefix(e.GetDetail(), "memsvc migrate --restored, new epoch ") {
+		t.Errorf("the newest event is %v, want the restored database", e)
+	}
 }
 
 // TestBootstrapMayBeRepeated finds the file of a step that died before it was through.

@@ -83,7 +83,7 @@ func importInto(ctx context.Context, b store.Backend, r io.Reader, log *slog.Log
 		Backend: b, Feed: feed, Guard: guard{secretscan.New(secretscan.Options{}), newGuardMetrics(registry)},
 		Observer: newObserver(registry, feed), Logger: log, Now: now, Archive: archiver{b, now, far},
 	})
-	return svc.Import(ctx, service.Call{Principal: service.Principal{Name: "operator", Role: service.Admin}}, r)
+	return svc.Import(ctx, service.Call{Principal: service.Principal{Name: operator, Role: service.Admin}}, r)
 }
 
 // tellEvery is how often a long work tells how far it is.

@@ -18,20 +18,26 @@ type Call struct {
 	RequestID string
 }
 
-// audit writes one event. An admin act whose event cannot be written fails: what
-// is not on record did not happen. A subject or detail that holds a secret, because
-// a caller put it into a name, is left out of the record.
+// audit writes one event. It is for what the store does not put on record together with
+// the act (see store.Backend): there the event comes first, so that nothing is done off
+// the record.
 func (s *Service) audit(ctx context.Context, c Call, team memory.Team, action, subject, detail string) error {
+	return s.Backend.AppendAudit(ctx, s.event(c, team, action, subject, detail))
+}
+
+// event is one event of the audit log. A subject or detail that holds a secret, because a
+// caller put it into a name, is left out of the record.
+func (s *Service) event(c Call, team memory.Team, action, subject, detail string) store.AuditEvent {
 	if len(detail) > maxDetailBytes {
 		detail = strings.ToValidUTF8(detail[:maxDetailBytes], "") + "…"
 	}
 	if s.HoldsSecret(string(team)) {
 		team = "" // there is none of that name; the hub's admins see the record
 	}
-	return s.Backend.AppendAudit(ctx, store.AuditEvent{
+	return store.AuditEvent{
 		Time: s.Now(), Team: team, Principal: c.Principal.Name, Action: action,
 		Subject: s.discreet(subject), Detail: s.discreet(detail), RequestID: c.RequestID,
-	})
+	}
 }
 
 // refused puts a refusal on record and returns err. Refusals are answers of the

@@ -47,10 +47,7 @@ func (s *Service) UpdateGuardPolicy(ctx context.Context, c Call, team memory.Tea
 		return Policy{}, s.refused(ctx, c, team, "policy.update", subject, err)
 	}
 	detail := fmt.Sprintf("allow_inline=%t rules=%q fingerprints=%q own rules: %d bytes", p.AllowInline, p.AllowRules, p.AllowFingerprints, len(p.RulesTOML))
-	if err := s.audit(ctx, c, team, "policy.update", subject, detail); err != nil {
-		return Policy{}, err
-	}
-	if err := save(ctx, s.settings, string(team), settingPolicy, p, p.Version); err != nil {
+	if err := save(ctx, s.settings, string(team), settingPolicy, p, p.Version, s.event(c, team, "policy.update", subject, detail)); err != nil {
 		return Policy{}, err
 	}
 	p.Version++

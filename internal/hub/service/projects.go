@@ -82,10 +82,7 @@ func (s *Service) createProject(ctx context.Context, c Call, key memory.ProjectK
 	if err := s.judgeLabels(ctx, "", label{"team_id", string(key.Team)}, label{"project_id", string(key.Project)}); err != nil {
 		return err
 	}
-	if err := s.Backend.CreateProject(ctx, key, s.Now()); err != nil {
-		return err
-	}
-	return s.audit(ctx, c, key.Team, "project.create", key.String(), "")
+	return s.Backend.CreateProject(ctx, key, s.Now(), s.event(c, key.Team, "project.create", key.String(), ""))
 }
 
 // Projects lists the projects of a team that the caller may see.
@@ -133,10 +130,8 @@ func (s *Service) PurgeProject(ctx context.Context, c Call, key memory.ProjectKe
 	if err != nil {
 		return hide(key, err)
 	}
-	if err := s.audit(ctx, c, key.Team, "project.purge", key.String(), fmt.Sprintf("head %d, %d memories", info.Head.Revision, info.Files)); err != nil {
-		return err
-	}
-	if err := s.Backend.PurgeProject(ctx, key); err != nil {
+	on := s.event(c, key.Team, "project.purge", key.String(), fmt.Sprintf("head %d, %d memories", info.Head.Revision, info.Files))
+	if err := s.Backend.PurgeProject(ctx, key, on); err != nil {
 		return hide(key, err)
 	}
 	s.search.forget(key)
@@ -180,11 +175,8 @@ func (s *Service) createTeam(ctx context.Context, c Call, team memory.Team) erro
 		*names = append(slices.Clone(*names), team)
 		slices.Sort(*names)
 		return nil
-	})
-	if err != nil {
-		return err
-	}
-	return s.audit(ctx, c, team, "team.create", "teams/"+string(team), "")
+	}, s.event(c, team, "team.create", "teams/"+string(team), ""))
+	return err
 }
 
 // teams returns every team, by name: those with a project and those made without.
@@ -253,15 +245,15 @@ func (s *Service) UpdateTeam(ctx context.Context, c Call, t Team) (Team, error) 
 	if err := t.Settings.check(subject); err != nil {
 		return Team{}, err
 	}
+	detail := fmt.Sprintf("writers_create_projects=%t retention=%s max_project_files=%d max_project_bytes=%d",
+		t.Settings.WritersCreateProjects, t.Settings.Retention, t.Settings.MaxProjectFiles, t.Settings.MaxProjectBytes)
 	now, _, err := update(ctx, s.settings, string(t.ID), settingTeam, TeamSettings{WritersCreateProjects: true}, func(old *TeamSettings) error {
 		t.Settings.Redactions = old.Redactions // the hub's own
 		*old = t.Settings
 		return nil
-	})
+	}, s.event(c, t.ID, "team.update", subject, detail))
 	if err != nil {
 		return Team{}, err
 	}
-	detail := fmt.Sprintf("writers_create_projects=%t retention=%s max_project_files=%d max_project_bytes=%d",
-		now.WritersCreateProjects, now.Retention, now.MaxProjectFiles, now.MaxProjectBytes)
-	return Team{t.ID, now}, s.audit(ctx, c, t.ID, "team.update", subject, detail)
+	return Team{t.ID, now}, nil
 }

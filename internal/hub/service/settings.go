@@ -120,14 +120,15 @@ func loadFresh[T any](ctx context.Context, c *settingsCache, scope, name string,
 	return value, version, nil
 }
 
-// save replaces the document if its version is still version.
-func save[T any](ctx context.Context, c *settingsCache, scope, name string, value T, version int64) error {
+// save replaces the document if its version is still version, and puts the events on
+// record with it.
+func save[T any](ctx context.Context, c *settingsCache, scope, name string, value T, version int64, on ...store.AuditEvent) error {
 	text, err := json.Marshal(value)
 	if err != nil {
 		return err
 	}
 	c.forget(scope, name)
-	if err := c.dir.PutSetting(ctx, scope, name, text, version); err != nil {
+	if err := c.dir.PutSetting(ctx, scope, name, text, version, on...); err != nil {
 		return err
 	}
 	c.remember(settingKey{scope, name}, value, version+1)
@@ -163,8 +164,9 @@ func (c *settingsCache) forget(scope, name string) {
 // errUnchanged is what the change of an update returns to leave the document alone.
 var errUnchanged = errors.New("setting unchanged")
 
-// update changes a document under compare-and-set until nobody interferes.
-func update[T any](ctx context.Context, c *settingsCache, scope, name string, fallback T, change func(*T) error) (T, int64, error) {
+// update changes a document under compare-and-set until nobody interferes; the events
+// are put on record with the change, if there is any.
+func update[T any](ctx context.Context, c *settingsCache, scope, name string, fallback T, change func(*T) error, on ...store.AuditEvent) (T, int64, error) {
 	for {
 		value, version, err := loadFresh(ctx, c, scope, name, fallback)
 		if err != nil {
@@ -175,7 +177,7 @@ func update[T any](ctx context.Context, c *settingsCache, scope, name string, fa
 		} else if err != nil {
 			return value, 0, err
 		}
-		err = save(ctx, c, scope, name, value, version)
+		err = save(ctx, c, scope, name, value, version, on...)
 		if errors.Is(err, memory.ErrETagMismatch) && ctx.Err() == nil {
 			continue
 		}

@@ -65,10 +65,7 @@ func (s *Service) CreateToken(ctx context.Context, c Call, n NewToken) (store.To
 		t.ExpireTime = now.Add(n.TTL)
 	}
 	detail := fmt.Sprintf("%s %s for %s", n.Role, id, tokenScope(n.Team, n.Project))
-	if err := s.audit(ctx, c, n.Team, "token.create", "tokens/"+id, detail); err != nil {
-		return store.Token{}, "", err
-	}
-	if err := s.Backend.PutToken(ctx, t); err != nil {
+	if err := s.Backend.PutToken(ctx, t, s.event(c, n.Team, "token.create", "tokens/"+id, detail)); err != nil {
 		return store.Token{}, "", err
 	}
 	return t, text, nil
@@ -156,11 +153,11 @@ func (s *Service) RevokeToken(ctx context.Context, c Call, id string) error {
 	if i < 0 || s.mayMint(p, memory.ProjectKey{Team: all[i].Team, Project: all[i].Project}) != nil {
 		return s.refused(ctx, c, p.Team, "token.revoke", "tokens/"+cut(id, 64), unknown)
 	}
-	if err := s.Backend.RevokeToken(ctx, id, s.Now()); err != nil {
+	if err := s.Backend.RevokeToken(ctx, id, s.Now(), s.event(c, all[i].Team, "token.revoke", "tokens/"+id, "")); err != nil {
 		return err
 	}
 	s.Revoked(id)
-	return s.audit(ctx, c, all[i].Team, "token.revoke", "tokens/"+id, "")
+	return nil
 }
 
 // HasTokens reports whether any token was ever made.
@@ -173,8 +170,6 @@ func (s *Service) HasTokens(ctx context.Context) (bool, error) {
 // text and gives the hash.
 func (s *Service) Bootstrap(ctx context.Context, hash string) error {
 	system := Call{Principal: Principal{Name: "hub", Role: Admin}}
-	if err := s.audit(ctx, system, "", "token.create", "tokens/admin", "first start"); err != nil {
-		return err
-	}
-	return s.Backend.PutToken(ctx, store.Token{ID: "admin", Name: "admin", Hash: hash, Role: Admin.String(), CreateTime: s.Now()})
+	return s.Backend.PutToken(ctx, store.Token{ID: "admin", Name: "admin", Hash: hash, Role: Admin.String(), CreateTime: s.Now()},
+		s.event(system, "", "token.create", "tokens/admin", "first start"))
 }

@@ -44,7 +44,7 @@ type Store interface {
 
 	// CreateProject makes an empty project, and its team if that is new.
 	// An existing one is an ErrAlreadyExists.
-	CreateProject(ctx context.Context, key memory.ProjectKey, now time.Time) error
+	CreateProject(ctx context.Context, key memory.ProjectKey, now time.Time, on ...AuditEvent) error
 
 	// Project returns where the project stands.
 	Project(ctx context.Context, key memory.ProjectKey) (ProjectInfo, error)
@@ -153,7 +153,7 @@ type Epochs interface {
 	Rewind(ctx context.Context, key memory.ProjectKey, seen memory.Epoch) (at memory.Revision, ok bool, err error)
 	// NewEpoch makes next the present epoch and records each project's head as the
 	// rewind revision. An epoch that this history had is an ErrAlreadyExists.
-	NewEpoch(ctx context.Context, next memory.Epoch, now time.Time) error
+	NewEpoch(ctx context.Context, next memory.Epoch, now time.Time, on ...AuditEvent) error
 }
 
 // Redactor removes a leaked text from every stored version (SPEC 4.6, 13.14).
@@ -189,24 +189,24 @@ type Directory interface {
 	Teams(ctx context.Context) ([]memory.Team, error)
 	Projects(ctx context.Context, team memory.Team) ([]memory.ProjectKey, error) // team "" = all
 	// PurgeProject removes a project with its whole history.
-	PurgeProject(ctx context.Context, key memory.ProjectKey) error
+	PurgeProject(ctx context.Context, key memory.ProjectKey, on ...AuditEvent) error
 	// Setting returns a document (JSON) kept under scope ("" = hub, a team, or
 	// a project's resource name) and name, with its version; version 0 = none yet.
 	Setting(ctx context.Context, scope, name string) (doc []byte, version int64, err error)
 	// PutSetting replaces it if its version is still version, else ErrETagMismatch.
 	// The new version is version+1.
-	PutSetting(ctx context.Context, scope, name string, doc []byte, version int64) error
+	PutSetting(ctx context.Context, scope, name string, doc []byte, version int64, on ...AuditEvent) error
 }
 
 // Tokens is the narrow interface for credentials. Secrets are never kept: only
 // their SHA-256.
 type Tokens interface {
-	PutToken(ctx context.Context, t Token) error // ErrAlreadyExists on a known id or hash
+	PutToken(ctx context.Context, t Token, on ...AuditEvent) error // ErrAlreadyExists on a known id or hash
 	// TokenByHash returns the token as kept, revoked or expired ones too.
 	TokenByHash(ctx context.Context, hash string) (Token, error)
 	Tokens(ctx context.Context, team memory.Team) ([]Token, error) // "" = all
 	// RevokeToken sets RevokeTime; a token revoked before keeps its first one.
-	RevokeToken(ctx context.Context, id string, at time.Time) error
+	RevokeToken(ctx context.Context, id string, at time.Time, on ...AuditEvent) error
 }
 
 // Token is a credential as kept. Team "" reaches the whole hub, Project "" the
@@ -326,6 +326,10 @@ type Archiver interface {
 }
 
 // Backend is all that a hub needs of one database.
+//
+// Where a method takes audit events it puts them on record (see Audit) in the same step as
+// what it does: after a crash at any instant both are there or neither. What is refused, or
+// fails, leaves no event.
 type Backend interface {
 	Store
 	Epochs

@@ -220,11 +220,11 @@ func (f *failing) fault() error {
 	return nil
 }
 
-func (f *failing) CreateProject(ctx context.Context, key memory.ProjectKey, now time.Time) error {
+func (f *failing) CreateProject(ctx context.Context, key memory.ProjectKey, now time.Time, on ...store.AuditEvent) error {
 	if err := f.fault(); err != nil {
 		return err
 	}
-	return f.Backend.CreateProject(ctx, key, now)
+	return f.Backend.CreateProject(ctx, key, now, on...)
 }
 
 func (f *failing) ImportCommits(ctx context.Context, key memory.ProjectKey, oldest memory.Revision, commits []memory.Commit) error {
@@ -241,11 +241,11 @@ func (f *failing) ImportSpans(ctx context.Context, key memory.ProjectKey, spans 
 	return f.Backend.ImportSpans(ctx, key, spans)
 }
 
-func (f *failing) NewEpoch(ctx context.Context, next memory.Epoch, now time.Time) error {
+func (f *failing) NewEpoch(ctx context.Context, next memory.Epoch, now time.Time, on ...store.AuditEvent) error {
 	if err := f.fault(); err != nil {
 		return err
 	}
-	return f.Backend.NewEpoch(ctx, next, now)
+	return f.Backend.NewEpoch(ctx, next, now, on...)
 }
 
 func TestInterruptedImportIsBegunAnew(t *testing.T) {

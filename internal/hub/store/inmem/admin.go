@@ -57,7 +57,7 @@ func (s *Store) Totals(ctx context.Context) (store.Totals, error) {
 }
 
 // PurgeProject removes a project with its history and settings.
-func (s *Store) PurgeProject(ctx context.Context, key memory.ProjectKey) error {
+func (s *Store) PurgeProject(ctx context.Context, key memory.ProjectKey, on ...store.AuditEvent) error {
 	defer s.mu.Unlock()
 	if _, err := s.writeProject(ctx, key); err != nil {
 		return err
@@ -68,6 +68,7 @@ func (s *Store) PurgeProject(ctx context.Context, key memory.ProjectKey) error {
 			delete(s.settings, k)
 		}
 	}
+	s.record(on...)
 	s.notices.Wake(key)
 	return nil
 }
@@ -83,7 +84,7 @@ func (s *Store) Setting(ctx context.Context, scope, name string) (doc []byte, ve
 }
 
 // PutSetting replaces a document if it is still at version.
-func (s *Store) PutSetting(ctx context.Context, scope, name string, doc []byte, version int64) error {
+func (s *Store) PutSetting(ctx context.Context, scope, name string, doc []byte, version int64, on ...store.AuditEvent) error {
 	defer s.mu.Unlock()
 	if err := s.lock(ctx); err != nil {
 		return err
@@ -93,6 +94,7 @@ func (s *Store) PutSetting(ctx context.Context, scope, name string, doc []byte, 
 		return store.StaleSetting(scope, name, have)
 	}
 	s.settings[k] = setting{doc: store.CloneContent(doc), version: version + 1}
+	s.record(on...)
 	return nil
 }
 
@@ -113,7 +115,7 @@ func (s *Store) SettingNames(ctx context.Context, scope string) ([]string, error
 }
 
 // PutToken keeps a new token.
-func (s *Store) PutToken(ctx context.Context, t store.Token) error {
+func (s *Store) PutToken(ctx context.Context, t store.Token, on ...store.AuditEvent) error {
 	defer s.mu.Unlock()
 	if err := s.lock(ctx); err != nil {
 		return err
@@ -124,6 +126,7 @@ func (s *Store) PutToken(ctx context.Context, t store.Token) error {
 		}
 	}
 	s.tokens[t.ID] = t.UTC()
+	s.record(on...)
 	return nil
 }
 
@@ -163,7 +166,7 @@ func (s *Store) Tokens(ctx context.Context, team memory.Team) ([]store.Token, er
 }
 
 // RevokeToken marks a token as revoked.
-func (s *Store) RevokeToken(ctx context.Context, id string, at time.Time) error {
+func (s *Store) RevokeToken(ctx context.Context, id string, at time.Time, on ...store.AuditEvent) error {
 	defer s.mu.Unlock()
 	if err := s.lock(ctx); err != nil {
 		return err
@@ -176,6 +179,7 @@ func (s *Store) RevokeToken(ctx context.Context, id string, at time.Time) error 
 		t.RevokeTime = at.UTC()
 		s.tokens[id] = t
 	}
+	s.record(on...)
 	return nil
 }
 
@@ -185,9 +189,16 @@ func (s *Store) AppendAudit(ctx context.Context, e store.AuditEvent) error {
 	if err := s.lock(ctx); err != nil {
 		return err
 	}
-	e.ID, e.Time = int64(len(s.audit))+1, e.Time.UTC()
-	s.audit = append(s.audit, e)
+	s.record(e)
 	return nil
+}
+
+// record adds events to the audit log; s.mu is held.
+func (s *Store) record(events ...store.AuditEvent) {
+	for _, e := range events {
+		e.ID, e.Time = int64(len(s.audit))+1, e.Time.UTC()
+		s.audit = append(s.audit, e)
+	}
 }
 
 // AuditEvents returns events, the newest first.

@@ -9,7 +9,7 @@ import (
 )
 
 // CreateProject makes an empty project.
-func (s *Store) CreateProject(ctx context.Context, key memory.ProjectKey, now time.Time) error {
+func (s *Store) CreateProject(ctx context.Context, key memory.ProjectKey, now time.Time, on ...store.AuditEvent) error {
 	defer s.mu.Unlock()
 	if err := s.lock(ctx); err != nil {
 		return err
@@ -26,6 +26,7 @@ func (s *Store) CreateProject(ctx context.Context, key memory.ProjectKey, now ti
 		entries:  make(map[memory.Path]store.Entry),
 		requests: make(map[requestKey]request),
 	}
+	s.record(on...)
 	s.notices.Wake(key)
 	return nil
 }

@@ -94,7 +94,7 @@ func (s *Store) ImportRedactions(ctx context.Context, team memory.Team, fingerpr
 }
 
 // NewEpoch makes next the present epoch.
-func (s *Store) NewEpoch(ctx context.Context, next memory.Epoch, _ time.Time) error {
+func (s *Store) NewEpoch(ctx context.Context, next memory.Epoch, _ time.Time, on ...store.AuditEvent) error {
 	defer s.mu.Unlock()
 	if err := s.lock(ctx); err != nil {
 		return err
@@ -109,6 +109,7 @@ func (s *Store) NewEpoch(ctx context.Context, next memory.Epoch, _ time.Time) er
 		p.spans = store.AddSpans(p.spans, store.Span{Epoch: s.epoch(), Through: p.head.Revision})
 	}
 	s.epochs = append(s.epochs, next)
+	s.record(on...)
 	return nil
 }
 

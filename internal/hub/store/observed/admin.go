@@ -28,8 +28,8 @@ func (b *Backend) Rewind(ctx context.Context, key memory.ProjectKey, seen memory
 }
 
 // NewEpoch is watched.
-func (b *Backend) NewEpoch(ctx context.Context, next memory.Epoch, now time.Time) error {
-	return b.watch(ctx, "new_epoch", "", func() error { return b.next.NewEpoch(ctx, next, now) })
+func (b *Backend) NewEpoch(ctx context.Context, next memory.Epoch, now time.Time, on ...store.AuditEvent) error {
+	return b.watch(ctx, "new_epoch", "", func() error { return b.next.NewEpoch(ctx, next, now, on...) })
 }
 
 // Redact is watched.
@@ -69,8 +69,8 @@ func (b *Backend) Projects(ctx context.Context, team memory.Team) (out []memory.
 }
 
 // PurgeProject is watched.
-func (b *Backend) PurgeProject(ctx context.Context, key memory.ProjectKey) error {
-	return b.watch(ctx, "purge_project", key.String(), func() error { return b.next.PurgeProject(ctx, key) })
+func (b *Backend) PurgeProject(ctx context.Context, key memory.ProjectKey, on ...store.AuditEvent) error {
+	return b.watch(ctx, "purge_project", key.String(), func() error { return b.next.PurgeProject(ctx, key, on...) })
 }
 
 // Setting is watched.
@@ -83,13 +83,13 @@ func (b *Backend) Setting(ctx context.Context, scope, name string) (doc []byte, 
 }
 
 // PutSetting is watched.
-func (b *Backend) PutSetting(ctx context.Context, scope, name string, doc []byte, version int64) error {
-	return b.watch(ctx, "put_setting", scope, func() error { return b.next.PutSetting(ctx, scope, name, doc, version) })
+func (b *Backend) PutSetting(ctx context.Context, scope, name string, doc []byte, version int64, on ...store.AuditEvent) error {
+	return b.watch(ctx, "put_setting", scope, func() error { return b.next.PutSetting(ctx, scope, name, doc, version, on...) })
 }
 
 // PutToken is watched.
-func (b *Backend) PutToken(ctx context.Context, t store.Token) error {
-	return b.watch(ctx, "put_token", t.ID, func() error { return b.next.PutToken(ctx, t) })
+func (b *Backend) PutToken(ctx context.Context, t store.Token, on ...store.AuditEvent) error {
+	return b.watch(ctx, "put_token", t.ID, func() error { return b.next.PutToken(ctx, t, on...) })
 }
 
 // TokenByHash is watched.
@@ -111,8 +111,8 @@ func (b *Backend) Tokens(ctx context.Context, team memory.Team) (out []store.Tok
 }
 
 // RevokeToken is watched.
-func (b *Backend) RevokeToken(ctx context.Context, id string, at time.Time) error {
-	return b.watch(ctx, "revoke_token", id, func() error { return b.next.RevokeToken(ctx, id, at) })
+func (b *Backend) RevokeToken(ctx context.Context, id string, at time.Time, on ...store.AuditEvent) error {
+	return b.watch(ctx, "revoke_token", id, func() error { return b.next.RevokeToken(ctx, id, at, on...) })
 }
 
 // AppendAudit is watched.

@@ -49,8 +49,8 @@ func (b *Backend) Epoch(ctx context.Context) (epoch memory.Epoch, err error) {
 }
 
 // CreateProject is watched.
-func (b *Backend) CreateProject(ctx context.Context, key memory.ProjectKey, now time.Time) error {
-	return b.watch(ctx, "create_project", key.String(), func() error { return b.next.CreateProject(ctx, key, now) })
+func (b *Backend) CreateProject(ctx context.Context, key memory.ProjectKey, now time.Time, on ...store.AuditEvent) error {
+	return b.watch(ctx, "create_project", key.String(), func() error { return b.next.CreateProject(ctx, key, now, on...) })
 }
 
 // Project is watched.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/memsvc/memsvc/internal/hub/store"
@@ -84,7 +85,7 @@ const (
 
 // PutSetting replaces a document if it is still at version. When the answer of the
 // database is lost, what is there tells whether it was written.
-func (s *Store) PutSetting(ctx context.Context, scope, name string, doc []byte, version int64) error {
+func (s *Store) PutSetting(ctx context.Context, scope, name string, doc []byte, version int64, on ...store.AuditEvent) error {
 	doc = store.CloneContent(doc)
 	tries := 0
 	return s.call(ctx, "write setting "+name, func(ctx context.Context, c *pgxpool.Conn) error {
@@ -93,7 +94,7 @@ func (s *Store) PutSetting(ctx context.Context, scope, name string, doc []byte, 
 		if version > 0 {
 			sql, args = sqlNextSetting, append(args, version)
 		}
-		done, err := s.exec1(ctx, c, sql, args...)
+		done, err := s.act1(ctx, c, on, sql, args...)
 		if err != nil || done > 0 {
 			return err
 		}
@@ -131,14 +132,14 @@ func scanToken(row pgx.CollectableRow) (t store.Token, err error) {
 }
 
 // PutToken keeps a new token.
-func (s *Store) PutToken(ctx context.Context, t store.Token) error {
+func (s *Store) PutToken(ctx context.Context, t store.Token, on ...store.AuditEvent) error {
 	created, createdNS := stamp(t.CreateTime)
 	expires, expiresNS := stamp(t.ExpireTime)
 	revoked, revokedNS := stamp(t.RevokeTime)
 	tries := 0
 	return s.call(ctx, "keep token "+t.ID, func(ctx context.Context, c *pgxpool.Conn) error {
 		tries++
-		_, err := s.exec1(ctx, c, sqlPutToken, t.ID, t.Hash, string(t.Team), string(t.Project), t.Name, t.Role,
+		_, err := s.act1(ctx, c, on, sqlPutToken, t.ID, t.Hash, string(t.Team), string(t.Project), t.Name, t.Role,
 			created, createdNS, expires, expiresNS, revoked, revokedNS)
 		if sqlState(err) != codeUniqueViolation {
 			return err
@@ -176,10 +177,14 @@ func (s *Store) Tokens(ctx context.Context, team memory.Team) ([]store.Token, er
 const sqlRevoke = `UPDATE memsvc.tokens SET revoked=CASE WHEN revoked=$4 THEN $2 ELSE revoked END, revoked_ns=CASE WHEN revoked=$4 THEN $3 ELSE revoked_ns END WHERE id=$1`
 
 // RevokeToken marks a token as revoked.
-func (s *Store) RevokeToken(ctx context.Context, id string, at time.Time) error {
+func (s *Store) RevokeToken(ctx context.Context, id string, at time.Time, on ...store.AuditEvent) error {
 	t, ns := stamp(at)
 	never, _ := stamp(time.Time{})
-	n, err := s.exec(ctx, "revoke token "+id, sqlRevoke, id, t, ns, never)
+	var n int64
+	err := s.call(ctx, "revoke token "+id, func(ctx context.Context, c *pgxpool.Conn) (err error) {
+		n, err = s.act1(ctx, c, on, sqlRevoke, id, t, ns, never)
+		return err
+	})
 	if err == nil && n == 0 {
 		return store.NoToken(id)
 	}
@@ -191,9 +196,51 @@ const sqlPutAudit = `INSERT INTO memsvc.audit(time, time_ns, team, principal, ac
 // AppendAudit adds an event to the audit log. When the database fails while it does
 // so, the event may be there twice: better than not at all.
 func (s *Store) AppendAudit(ctx context.Context, e store.AuditEvent) error {
-	at, ns := stamp(e.Time)
-	_, err := s.exec(ctx, "append to the audit log", sqlPutAudit, at, ns, string(e.Team), plain(e.Principal), plain(e.Action), plain(e.Subject), plain(e.Detail), plain(e.RequestID))
-	return err
+	return s.call(ctx, "append to the audit log", func(ctx context.Context, c *pgxpool.Conn) error {
+		var b pgx.Batch
+		s.ground.queueMark(&b)
+		s.queueRecord(&b, []store.AuditEvent{e})
+		return c.SendBatch(ctx, &b).Close()
+	})
+}
+
+// queueRecord adds events to the audit log.
+func (s *Store) queueRecord(b *pgx.Batch, events []store.AuditEvent) {
+	for _, e := range events {
+		at, ns := stamp(e.Time)
+		b.Queue(s.sql(sqlPutAudit), at, ns, string(e.Team), plain(e.Principal), plain(e.Action), plain(e.Subject), plain(e.Detail), plain(e.RequestID))
+	}
+}
+
+func (s *Store) record(ctx context.Context, tx pgx.Tx, events []store.AuditEvent) error {
+	if len(events) == 0 {
+		return nil
+	}
+	var b pgx.Batch
+	s.queueRecord(&b, events)
+	return tx.SendBatch(ctx, &b).Close()
+}
+
+// act1 is exec1 of a statement that is put on record with what it does, if it does
+// anything.
+func (s *Store) act1(ctx context.Context, c *pgxpool.Conn, on []store.AuditEvent, sql string, args ...any) (n int64, err error) {
+	if len(on) == 0 {
+		return s.exec1(ctx, c, sql, args...)
+	}
+	err = pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error {
+		var b pgx.Batch
+		b.Queue(sqlLimits)
+		s.ground.queueMark(&b)
+		b.Queue(s.sql(sql), args...).Exec(func(tag pgconn.CommandTag) error {
+			n = tag.RowsAffected()
+			return nil
+		})
+		if err := tx.SendBatch(ctx, &b).Close(); err != nil || n == 0 {
+			return err
+		}
+		return s.record(ctx, tx, on)
+	})
+	return n, err
 }
 
 // plain makes any text one that the database takes: an event has to be on record

@@ -25,12 +25,12 @@ INSERT INTO memsvc.events(team, project) SELECT team, project FROM made`
 const sqlIsOurs = `SELECT EXISTS (SELECT FROM memsvc.projects WHERE team=$1 AND project=$2 AND created=$3 AND created_ns=$4)`
 
 // CreateProject makes an empty project.
-func (s *Store) CreateProject(ctx context.Context, key memory.ProjectKey, now time.Time) error {
+func (s *Store) CreateProject(ctx context.Context, key memory.ProjectKey, now time.Time, on ...store.AuditEvent) error {
 	at, ns := stamp(now)
 	tries := 0
 	return s.call(ctx, "create "+key.String(), func(ctx context.Context, c *pgxpool.Conn) error {
 		tries++
-		done, err := s.exec1(ctx, c, sqlCreate, string(key.Team), string(key.Project), at, ns)
+		done, err := s.act1(ctx, c, on, sqlCreate, string(key.Team), string(key.Project), at, ns)
 		if err != nil {
 			return err
 		}

@@ -18,7 +18,7 @@ WHERE NOT EXISTS (SELECT FROM memsvc.spans s WHERE s.project=p.id AND s.epoch=$1
 
 // NewEpoch makes next the present epoch. No commit of any replica is under way
 // meanwhile: each is of the old epoch and counted, or of the new one.
-func (s *Store) NewEpoch(ctx context.Context, next memory.Epoch, now time.Time) error {
+func (s *Store) NewEpoch(ctx context.Context, next memory.Epoch, now time.Time, on ...store.AuditEvent) error {
 	tries := 0
 	return s.call(ctx, "mint an epoch", func(ctx context.Context, c *pgxpool.Conn) error {
 		if next == "" {
@@ -51,8 +51,10 @@ func (s *Store) NewEpoch(ctx context.Context, next memory.Epoch, now time.Time) 
 			if _, err := tx.Exec(ctx, s.sql(sqlSpanAll), string(epochs[len(epochs)-1])); err != nil {
 				return err
 			}
-			_, err = tx.Exec(ctx, s.sql("INSERT INTO memsvc.epochs(epoch, time) VALUES ($1, $2)"), string(next), now.UTC())
-			return err
+			if _, err = tx.Exec(ctx, s.sql("INSERT INTO memsvc.epochs(epoch, time) VALUES ($1, $2)"), string(next), now.UTC()); err != nil {
+				return err
+			}
+			return s.record(ctx, tx, on)
 		})
 	})
 }
@@ -160,7 +162,7 @@ func (s *Store) ImportCommits(ctx context.Context, key memory.ProjectKey, oldest
 }
 
 // PurgeProject removes a project with its history and settings.
-func (s *Store) PurgeProject(ctx context.Context, key memory.ProjectKey) error {
+func (s *Store) PurgeProject(ctx context.Context, key memory.ProjectKey, on ...store.AuditEvent) error {
 	return s.alone(ctx, "purge", key, 0, func(ctx context.Context, t *txn) error {
 		var b pgx.Batch
 		for _, table := range []string{"versions", "commits", "heads", "spans", "requests"} {
@@ -169,6 +171,7 @@ func (s *Store) PurgeProject(ctx context.Context, key memory.ProjectKey) error {
 		b.Queue(s.sql("DELETE FROM memsvc.projects WHERE id=$1"), t.st.id)
 		b.Queue(s.sql("DELETE FROM memsvc.settings WHERE scope=$1"), key.String())
 		b.Queue(s.sql("INSERT INTO memsvc.events(team, project) VALUES ($1, $2)"), string(key.Team), string(key.Project))
+		s.queueRecord(&b, on)
 		if err := t.c.SendBatch(ctx, &b).Close(); err != nil {
 			return err
 		}

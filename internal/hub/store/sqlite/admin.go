@@ -88,7 +88,7 @@ func readSetting(c *conn, scope, name string) (doc []byte, version int64, err er
 }
 
 // PutSetting replaces a document if it is still at version.
-func (s *Store) PutSetting(ctx context.Context, scope, name string, doc []byte, version int64) error {
+func (s *Store) PutSetting(ctx context.Context, scope, name string, doc []byte, version int64, on ...store.AuditEvent) error {
 	doc = store.CloneContent(doc)
 	return s.change(ctx, "write setting "+name, func(t *transaction) error {
 		_, have, err := readSetting(t.c, scope, name)
@@ -99,7 +99,10 @@ func (s *Store) PutSetting(ctx context.Context, scope, name string, doc []byte, 
 			return store.StaleSetting(scope, name, have)
 		}
 		t.wrote = true
-		return t.c.exec(stPutSetting, scope, name, version+1, doc)
+		if err := t.c.exec(stPutSetting, scope, name, version+1, doc); err != nil {
+			return err
+		}
+		return t.record(on...)
 	})
 }
 
@@ -115,7 +118,7 @@ func (s *Store) SettingNames(ctx context.Context, scope string) (out []string, e
 }
 
 // PutToken keeps a new token.
-func (s *Store) PutToken(ctx context.Context, tok store.Token) error {
+func (s *Store) PutToken(ctx context.Context, tok store.Token, on ...store.AuditEvent) error {
 	return s.change(ctx, "keep token "+tok.ID, func(t *transaction) error {
 		exists := false
 		err := t.c.query(stTokenExists, func([]driver.Value) error { exists = true; return nil }, tok.ID, tok.Hash)
@@ -126,8 +129,12 @@ func (s *Store) PutToken(ctx context.Context, tok store.Token) error {
 			return store.Exists("token " + tok.ID)
 		}
 		t.wrote = true
-		return t.c.exec(stPutToken, tok.ID, tok.Hash, string(tok.Team), string(tok.Project), tok.Name, tok.Role,
+		err = t.c.exec(stPutToken, tok.ID, tok.Hash, string(tok.Team), string(tok.Project), tok.Name, tok.Role,
 			appendTime(nil, tok.CreateTime), appendTime(nil, tok.ExpireTime), appendTime(nil, tok.RevokeTime))
+		if err != nil {
+			return err
+		}
+		return t.record(on...)
 	})
 }
 
@@ -175,7 +182,7 @@ func (s *Store) Tokens(ctx context.Context, team memory.Team) (out []store.Token
 }
 
 // RevokeToken marks a token as revoked.
-func (s *Store) RevokeToken(ctx context.Context, id string, at time.Time) error {
+func (s *Store) RevokeToken(ctx context.Context, id string, at time.Time, on ...store.AuditEvent) error {
 	return s.change(ctx, "revoke token "+id, func(t *transaction) error {
 		found, revoked := false, false
 		err := t.c.query(stTokens, func(v []driver.Value) error {
@@ -189,20 +196,31 @@ func (s *Store) RevokeToken(ctx context.Context, id string, at time.Time) error 
 			return err
 		case !found:
 			return store.NoToken(id)
-		case revoked:
-			return nil
 		}
 		t.wrote = true
-		return t.c.exec(stRevokeToken, appendTime(nil, at), id)
+		if !revoked {
+			if err := t.c.exec(stRevokeToken, appendTime(nil, at), id); err != nil {
+				return err
+			}
+		}
+		return t.record(on...)
 	})
 }
 
 // AppendAudit adds an event to the audit log.
 func (s *Store) AppendAudit(ctx context.Context, e store.AuditEvent) error {
-	return s.change(ctx, "append to the audit log", func(t *transaction) error {
+	return s.change(ctx, "append to the audit log", func(t *transaction) error { return t.record(e) })
+}
+
+// record adds events to the audit log.
+func (t *transaction) record(events ...store.AuditEvent) error {
+	for _, e := range events {
 		t.wrote = true
-		return t.c.exec(stPutAudit, appendTime(nil, e.Time), string(e.Team), e.Principal, e.Action, e.Subject, e.Detail, e.RequestID)
-	})
+		if err := t.c.exec(stPutAudit, appendTime(nil, e.Time), string(e.Team), e.Principal, e.Action, e.Subject, e.Detail, e.RequestID); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // AuditEvents returns events, the newest first.

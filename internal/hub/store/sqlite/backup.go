@@ -75,6 +75,8 @@ type RestoreOptions struct {
 	// Replace lets the backup take the place of a database that is there already.
 	// That one is kept beside it; see Restored.Replaced.
 	Replace bool
+	// On is put on record in the store that was restored.
+	On []store.AuditEvent
 }
 
 // Restored says what RestoreBackup did.
@@ -191,7 +193,7 @@ func rewind(ctx context.Context, src, dir string, opts RestoreOptions) error {
 	if err != nil {
 		return err
 	}
-	err = s.NewEpoch(ctx, opts.Epoch, opts.Now)
+	err = s.NewEpoch(ctx, opts.Epoch, opts.Now, opts.On...)
 	if err := errors.Join(err, s.Close()); err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // CreateProject makes an empty project.
-func (s *Store) CreateProject(ctx context.Context, key memory.ProjectKey, now time.Time) error {
+func (s *Store) CreateProject(ctx context.Context, key memory.ProjectKey, now time.Time, on ...store.AuditEvent) error {
 	if err := s.enter(ctx); err != nil {
 		return err
 	}
@@ -29,7 +29,10 @@ func (s *Store) CreateProject(ctx context.Context, key memory.ProjectKey, now ti
 			return err
 		}
 		t.after = append(t.after, func() { s.notices.Wake(key) })
-		return t.c.exec(stPutProject, string(key.Team), string(key.Project), appendTime(nil, now))
+		if err := t.c.exec(stPutProject, string(key.Team), string(key.Project), appendTime(nil, now)); err != nil {
+			return err
+		}
+		return t.record(on...)
 	}})
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // NewEpoch makes next the present epoch.
-func (s *Store) NewEpoch(ctx context.Context, next memory.Epoch, now time.Time) error {
+func (s *Store) NewEpoch(ctx context.Context, next memory.Epoch, now time.Time, on ...store.AuditEvent) error {
 	if err := s.enter(ctx); err != nil {
 		return err
 	}
@@ -35,7 +35,10 @@ func (s *Store) NewEpoch(ctx context.Context, next memory.Epoch, now time.Time) 
 			defer s.epochMu.Unlock()
 			s.epochs = append(s.epochs, next)
 		})
-		return t.c.exec(stPutEpoch, string(next), now.Unix())
+		if err := t.c.exec(stPutEpoch, string(next), now.Unix()); err != nil {
+			return err
+		}
+		return t.record(on...)
 	}})
 }
 
@@ -188,7 +191,7 @@ func (s *Store) History(ctx context.Context, key memory.ProjectKey, after memory
 }
 
 // PurgeProject removes a project with its history and settings.
-func (s *Store) PurgeProject(ctx context.Context, key memory.ProjectKey) error {
+func (s *Store) PurgeProject(ctx context.Context, key memory.ProjectKey, on ...store.AuditEvent) error {
 	return s.within(ctx, key, func(p *project) error {
 		return s.submit(ctx, &request{op: "purge " + key.String(), alone: true, apply: func(t *transaction) error {
 			if p.gone {
@@ -214,7 +217,7 @@ func (s *Store) PurgeProject(ctx context.Context, key memory.ProjectKey) error {
 				s.notices.Wake(key)
 				t.w.scrub = true
 			})
-			return nil
+			return t.record(on...)
 		}})
 	})
 }

@@ -71,8 +71,8 @@ func (f *Fleet) Epoch(ctx context.Context) (memory.Epoch, error) {
 }
 
 // CreateProject is that of one of the handles.
-func (f *Fleet) CreateProject(ctx context.Context, key memory.ProjectKey, now time.Time) error {
-	return f.next().CreateProject(ctx, key, now)
+func (f *Fleet) CreateProject(ctx context.Context, key memory.ProjectKey, now time.Time, on ...store.AuditEvent) error {
+	return f.next().CreateProject(ctx, key, now, on...)
 }
 
 // Project is that of one of the handles.
@@ -111,8 +111,8 @@ func (f *Fleet) Rewind(ctx context.Context, key memory.ProjectKey, seen memory.E
 }
 
 // NewEpoch is that of one of the handles.
-func (f *Fleet) NewEpoch(ctx context.Context, next memory.Epoch, now time.Time) error {
-	return f.next().NewEpoch(ctx, next, now)
+func (f *Fleet) NewEpoch(ctx context.Context, next memory.Epoch, now time.Time, on ...store.AuditEvent) error {
+	return f.next().NewEpoch(ctx, next, now, on...)
 }
 
 // Redact is that of one of the handles.
@@ -136,8 +136,8 @@ func (f *Fleet) Projects(ctx context.Context, team memory.Team) ([]memory.Projec
 }
 
 // PurgeProject is that of one of the handles.
-func (f *Fleet) PurgeProject(ctx context.Context, key memory.ProjectKey) error {
-	return f.next().PurgeProject(ctx, key)
+func (f *Fleet) PurgeProject(ctx context.Context, key memory.ProjectKey, on ...store.AuditEvent) error {
+	return f.next().PurgeProject(ctx, key, on...)
 }
 
 // Setting is that of one of the handles.
@@ -146,13 +146,13 @@ func (f *Fleet) Setting(ctx context.Context, scope, name string) ([]byte, int64,
 }
 
 // PutSetting is that of one of the handles.
-func (f *Fleet) PutSetting(ctx context.Context, scope, name string, doc []byte, version int64) error {
-	return f.next().PutSetting(ctx, scope, name, doc, version)
+func (f *Fleet) PutSetting(ctx context.Context, scope, name string, doc []byte, version int64, on ...store.AuditEvent) error {
+	return f.next().PutSetting(ctx, scope, name, doc, version, on...)
 }
 
 // PutToken is that of one of the handles.
-func (f *Fleet) PutToken(ctx context.Context, t store.Token) error {
-	return f.next().PutToken(ctx, t)
+func (f *Fleet) PutToken(ctx context.Context, t store.Token, on ...store.AuditEvent) error {
+	return f.next().PutToken(ctx, t, on...)
 }
 
 // TokenByHash is that of one of the handles.
@@ -166,8 +166,8 @@ func (f *Fleet) Tokens(ctx context.Context, team memory.Team) ([]store.Token, er
 }
 
 // RevokeToken is that of one of the handles.
-func (f *Fleet) RevokeToken(ctx context.Context, id string, at time.Time) error {
-	return f.next().RevokeToken(ctx, id, at)
+func (f *Fleet) RevokeToken(ctx context.Context, id string, at time.Time, on ...store.AuditEvent) error {
+	return f.next().RevokeToken(ctx, id, at, on...)
 }
 
 // AppendAudit is that of one of the handles.

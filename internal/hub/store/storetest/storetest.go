@@ -39,7 +39,7 @@ func Run(t *testing.T, h Harness) {
 	t.Helper()
 	known := make(map[string]bool)
 	for _, group := range [][]promise{commitPromises(), readPromises(), feedPromises(), requestPromises(),
-		compactPromises(), redactPromises(), epochPromises(), adminPromises(), archivePromises(), lifePromises(), sharedPromises(), concurrencyPromises()} {
+		compactPromises(), redactPromises(), epochPromises(), adminPromises(), recordPromises(), archivePromises(), lifePromises(), sharedPromises(), concurrencyPromises()} {
 		for _, p := range group {
 			if known[p.name] {
 				t.Errorf("two subtests are called %s", p.name)
