@@ -38,6 +38,43 @@ func TestDefinitionsGolden(t *testing.T) {
 	}
 }
 
+// TestTypesPage holds the page about memory files against the definitions.
+func TestTypesPage(t *testing.T) {
+	const page, begin, end = "../../docs/memory-files.md", "<!-- types: written by go test ./internal/memory -update -->\n", "<!-- /types -->\n"
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, found := strings.Cut(string(text), begin)
+	is, after, closed := strings.Cut(rest, end)
+	if !found || !closed {
+		t.Fatalf("%s has no part between %q and %q", page, begin, end)
+	}
+	var b strings.Builder
+	b.WriteString("\n| type | holds | saved when | how it is used | private or shared |\n|---|---|---|---|---|\n")
+	for _, typ := range AllTypes() {
+		d := typ.Definition()
+		where := map[Scope]string{ScopePrivate: "private", ScopeTeam: "shared"}[d.DefaultScope]
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s. %s |\n", d.Type, d.Holds, d.SaveWhen, d.Use, where, d.ScopeNote)
+	}
+	b.WriteString("\n")
+	for _, typ := range AllTypes() {
+		for _, e := range typ.Definition().Examples {
+			fmt.Fprintf(&b, "- `%s`: of “%s” is saved “%s”\n", typ, e.Person, e.Saves)
+		}
+	}
+	b.WriteString("\n")
+	if *update {
+		if err := os.WriteFile(page, []byte(before+begin+b.String()+end+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(b.String(), is); diff != "" {
+		t.Errorf("%s: run with -update if the change is meant (-want +got):\n%s", page, diff)
+	}
+}
+
 func TestDefinitionsAreWhole(t *testing.T) {
 	for _, typ := range AllTypes() {
 		d := typ.Definition()

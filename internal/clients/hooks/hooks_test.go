@@ -388,7 +388,7 @@ func TestSessionStart(t *testing.T) {
 		Refused: []string{"bank.md:8: a token"}, Conflicts: []string{"rules.md (conflict 1a2b)"},
 	}
 	got, _ := e.fire("SessionStart", map[string]any{"source": "startup"})
-	for _, want := range []string{e.dir, "user (private by default)", "reference (shared by default)", "bank.md:8", "1a2b", "no merges", "how we test", "written first"} {
+	for _, want := range []string{e.dir, "user (private)", "reference (shared)", "bank.md:8", "1a2b", "no merges", "how we test", "written first"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is missing in\n%s", want, got)
 		}
@@ -817,5 +817,22 @@ func TestOff(t *testing.T) {
 		if _, deny := e.fire("PreToolUse", map[string]any{"tool_name": "Write", "tool_input": map[string]any{"file_path": filepath.Join(e.dir, "team", "project_x.md"), "content": "---\nname: x\ntype: project\n---\nhunter2\n"}}); deny == "" {
 			t.Errorf("%+v: the guard is off, too", test)
 		}
+	}
+}
+
+// TestTheGuideIsTheDefinition: what a type holds, when to save one, how to use it and who
+// sees it reach the client in the words of the one definition, and leave room for indexes.
+func TestTheGuideIsTheDefinition(t *testing.T) {
+	guide := hooks.Guide("/p", "/p/team", true)
+	for _, typ := range memory.AllTypes() {
+		d := typ.Definition()
+		for _, want := range []string{d.Holds, d.SaveWhen, d.Use, d.ScopeNote} {
+			if !strings.Contains(guide, want) {
+				t.Errorf("the guide lacks, of %s, %q", typ, want)
+			}
+		}
+	}
+	if n := inject.Chars(guide); n > inject.MaxContextChars/3 {
+		t.Errorf("the guide has %d characters", n)
 	}
 }

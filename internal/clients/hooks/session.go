@@ -59,7 +59,7 @@ func Guide(personal, team string, moves bool) string {
 	b.WriteString("A memory is one Markdown file named {type}_{words}.md, with frontmatter: name, description (one line, by which it is found again) and type, one of four:\n")
 	for _, t := range memory.AllTypes() {
 		d := t.Definition()
-		fmt.Fprintf(&b, "- %s (%s): %s Saved when: %s\n", t, scopeWord(d.DefaultScope), d.Holds, d.SaveWhen)
+		fmt.Fprintf(&b, "- %s (%s): %s %s Saved when: %s Used so: %s\n", t, scopeWord(d.DefaultScope), d.Holds, d.ScopeNote, d.SaveWhen, d.Use)
 	}
 	b.WriteString("The file is written first, then its line in the MEMORY.md beside it: `- [Title](file.md) — hook`, at most 150 characters.\n" +
 		"Not saved: secrets of any kind, what code, git or instruction files say already, the state of the task at hand. Dates are absolute.\n" +
@@ -69,9 +69,9 @@ func Guide(personal, team string, moves bool) string {
 
 func scopeWord(s memory.Scope) string {
 	if s == memory.ScopeTeam {
-		return "shared by default"
+		return "shared"
 	}
-	return "private by default"
+	return "private"
 }
 
 // maxNotes bounds how much of the notes a session gets, in inject.Chars with what is said

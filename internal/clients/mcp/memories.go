@@ -120,7 +120,7 @@ func typesText() string {
 	var b strings.Builder
 	for _, t := range memory.AllTypes() {
 		d := t.Definition()
-		fmt.Fprintf(&b, "%s: %s ", t, d.Holds)
+		fmt.Fprintf(&b, "%s: %s %s ", t, d.Holds, d.ScopeNote)
 	}
 	return strings.TrimSpace(b.String())
 }

@@ -376,6 +376,13 @@ func TestModelWithAList(t *testing.T) {
 	if asked := m.Asked(); !strings.Contains(asked[0].Messages[0].Parts[0].Text, "migration ran twice") || !strings.Contains(asked[0].System, "feedback:") {
 		t.Error("the model was not shown what was said, or the types")
 	}
+	for _, typ := range memory.AllTypes() {
+		for _, e := range typ.Definition().Examples {
+			if !strings.Contains(m.Asked()[0].System, fmt.Sprintf("%q: %q", e.Person, e.Saves)) {
+				t.Errorf("the model was not shown the instance %q of %s", e.Person, typ)
+			}
+		}
+	}
 	if _, err := f.Run(t.Context(), extract.Conversation{Session: "s1", Transcript: filepath.Join(t.TempDir(), "none")}, false); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no transcript: %v", err)
 	}
