@@ -92,6 +92,14 @@ type hookEngine struct {
 // Lookups are the daemon's.
 func (e hookEngine) Lookups() hooks.Lookups { return lookupCalls{e.c.state} }
 
+// Saw remembers it by the root of the project.
+func (e hookEngine) Saw(_ context.Context, cwd, file string) error {
+	if !filepath.IsAbs(cwd) {
+		return nil // of whom it is is not known
+	}
+	return e.c.saw(cwd, file)
+}
+
 // Record lies in the state directory.
 func (e hookEngine) Record() inject.Record { return inject.Record{Dir: e.c.state.path("sessions")} }
 

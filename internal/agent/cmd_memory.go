@@ -43,6 +43,8 @@ type place struct {
 	// closed is the team directory beside the personal one, when it is another project's.
 	// team may then be a directory elsewhere.
 	closed *closedTeam
+	// remembered says that a client was seen using the directory before, not just now.
+	remembered bool
 }
 
 // sourceFlag is Place.Source when a flag names the directory.
@@ -74,12 +76,10 @@ func (c *command) placeOf(f placeFlags, cwd, seen string) (place, error) {
 		}
 		p.Place = memdir.Place{Dir: dir, Source: sourceFlag, Detail: "--memory-dir", Root: cwd}
 	} else {
-		home, _ := os.UserHomeDir() // without one the resolver says what is missing
-		found, err := (&memdir.Resolver{Getenv: os.Getenv, Home: home}).Resolve(cwd, seen)
-		if err != nil {
+		var err error
+		if p.Place, p.remembered, err = c.resolve(cwd, seen); err != nil {
 			return place{}, usage("%v; or give --memory-dir", err)
 		}
-		p.Place = found
 	}
 	p.team = p.Team()
 	links, err := c.allLinks()
@@ -117,11 +117,10 @@ func (c *command) allLinks() ([]Link, error) {
 }
 
 // closePlace takes the team's part from a place whose link is another project's. A
-// directory that was seen in use tells of no collision if this project has another.
+// directory that is just seen in use tells of no collision if this project has another.
 func (c *command) closePlace(p *place, cwd string) error {
-	if p.Source == memdir.SourceEvidence {
-		home, _ := os.UserHomeDir() // as above
-		own, err := (&memdir.Resolver{Getenv: os.Getenv, Home: home}).Resolve(cwd, "")
+	if p.Source == memdir.SourceEvidence && !p.remembered {
+		own, err := placeResolver().Resolve(cwd, "")
 		if err != nil || realDir(own.Dir) != realDir(p.Dir) {
 			return nil //nolint:nilerr // see above
 		}

@@ -25,6 +25,7 @@ import (
 //	origins.json          for which repositories the links were made
 //	credentials/          tokens stored by `login`, 0600
 //	policy/               guard policies last seen, 0600 (they hold a key)
+//	places/               where clients keep a project's memories, where they were seen; see seen.go
 //	sessions/             what sessions were given, for whom no transcript tells, and have heard; see inject.Record
 //	links/<id>/           the state of each link
 //	links/<id>.json       which link that is

@@ -90,8 +90,7 @@ func (c *command) keepOrigin(l Link) error {
 	if err != nil {
 		return err
 	}
-	home, _ := os.UserHomeDir() // without one there may be no place, and nothing to note
-	found, err := (&memdir.Resolver{Getenv: os.Getenv, Home: home}).Resolve(wd, "")
+	found, _, err := c.resolve(wd, "") // without a home there may be no place, and nothing to note
 	if err != nil || realDir(found.Team()) != realDir(l.Dir) {
 		c.warnOfNoOrigin(l)
 		return nil //nolint:nilerr // the link is for another directory than that of this project

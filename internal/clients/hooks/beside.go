@@ -3,6 +3,7 @@ package hooks
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,27 +22,26 @@ func (h *handler) beside(ctx context.Context, p Project, lastPrompt time.Time) s
 	if err != nil {
 		heard = inject.Heard{} // what comes again does little harm
 	}
-	closed := ""
 	if heard.Until.IsZero() {
 		heard.Until = lastPrompt
-		if lastPrompt.IsZero() {
-			closed = inject.Neutral(p.Closed) // later prompts need not hear it again
-		}
 	}
-	news, waiting := "", ""
-	heard.Until, news = h.news(ctx, p, heard.Until)
-	// Whom we do not know we would tell the same at every prompt.
-	if s := h.sharing(ctx, p, false); s != nil && h.session() != "" {
-		waiting = s.since(heard.Waiting)
-		heard.Waiting = s.marks()
+	until, news := h.news(ctx, p, heard.Until)
+	if h.session() == "" {
+		return news // whom we do not know we would tell the rest at every prompt
 	}
-	_ = h.engine.Record().Hear(h.session(), heard) // as above
+	closed := ""
+	if p.Closed != "" && !slices.Contains(heard.Waiting, mark(p.Closed)) {
+		closed = inject.Neutral(p.Closed)
+	}
+	s := h.sharing(ctx, p, false)
+	waiting := s.since(heard.Waiting)
+	_ = h.engine.Record().Hear(h.session(), inject.Heard{Until: until, Waiting: s.known(p, heard.Waiting)}) // as above
 	return join(closed, waiting, news)
 }
 
 // begins notes that a session knows what is there: it was just given the indexes and what
 // waits. What one that goes on has heard of the team's changes stays as it is.
-func (h *handler) begins(s *sharing) {
+func (h *handler) begins(p Project, s *sharing) {
 	heard, err := h.engine.Record().Heard(h.session())
 	if err != nil {
 		return
@@ -49,9 +49,7 @@ func (h *handler) begins(s *sharing) {
 	if heard.Until.IsZero() && h.in.Source != "resume" && h.in.Source != "compact" { // else its transcript may tell
 		heard.Until = h.now
 	}
-	if s != nil {
-		heard.Waiting = s.marks()
-	}
+	heard.Waiting = s.known(p, heard.Waiting)
 	_ = h.engine.Record().Hear(h.session(), heard) // what comes again does little harm
 }
 

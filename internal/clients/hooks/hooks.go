@@ -113,6 +113,9 @@ type Engine interface {
 	// Project finds the memories for a working directory. seen is a file that the client
 	// uses, or "".
 	Project(ctx context.Context, cwd, seen string) (Project, error)
+	// Saw notes that a client wrote a file, a memory of its own for all that is known here.
+	// Where it keeps them is so known from then on.
+	Saw(ctx context.Context, cwd, file string) error
 	// Shared returns every directory that this machine shares.
 	Shared(ctx context.Context) ([]Shared, error)
 	// Lookups returns where choices of memories go on when a hook has ended.

@@ -34,6 +34,7 @@ type engine struct {
 	changes  []hooks.Change
 	since    time.Time
 	away     bool // no daemon answers
+	saw      []string
 	head     bool // the hub's head was waited for
 	closed   string
 	clock    time.Time // zero = now
@@ -56,6 +57,11 @@ func (e *engine) Shared(context.Context) ([]hooks.Shared, error) {
 		out = append(out, hooks.Shared{Dir: dir, Guard: func() memories.Guard { e.guards++; return rules{} }, SyncNow: func(context.Context) { e.nudged++ }})
 	}
 	return out, nil
+}
+
+func (e *engine) Saw(_ context.Context, _, file string) error {
+	e.saw = append(e.saw, file)
+	return nil
 }
 
 func (e *engine) Record() inject.Record {
@@ -358,8 +364,8 @@ func TestALongTurnHearsTheNews(t *testing.T) {
 	}
 }
 
-// TestAClosedTeamIsToldOnce: with every client, when a session begins or else at its first
-// prompt.
+// TestAClosedTeamIsToldOnce: with every client, when a session begins or else at the first
+// prompt there.
 func TestAClosedTeamIsToldOnce(t *testing.T) {
 	for _, begins := range []bool{true, false} {
 		e := newEngine(t)
@@ -372,6 +378,12 @@ func TestAClosedTeamIsToldOnce(t *testing.T) {
 		for range 3 {
 			got, _ := e.fire("UserPromptSubmit", map[string]any{"session_id": "s", "prompt": "continue"})
 			told = append(told, strings.Count(got, e.closed))
+		}
+		// A session that moves on to such a place hears it there.
+		e.closed = "another one, closed too"
+		got, _ := e.fire("UserPromptSubmit", map[string]any{"session_id": "s", "prompt": "continue"})
+		if strings.Count(got, e.closed) != 1 {
+			t.Errorf("of another one it hears %s", got)
 		}
 		if want := []int{1, 0, 0, 0}[:len(told)]; !cmp.Equal(told, want) {
 			t.Errorf("with a beginning %v: told %v, want %v", begins, told, want)
@@ -692,6 +704,21 @@ func TestWritesAreSharedAtOnce(t *testing.T) {
 	e.fire("PostToolUse", map[string]any{"tool_name": "Write", "tool_input": map[string]any{"file_path": filepath.Join(e.dir, "x.md"), "content": "x"}})
 	if e.nudged != 1 {
 		t.Error("a personal write wakes the daemon")
+	}
+}
+
+// TestWhereTheClientKeepsMemoriesIsNoticed: once it has written there, not before.
+func TestWhereTheClientKeepsMemoriesIsNoticed(t *testing.T) {
+	e := newEngine(t)
+	there := filepath.Join(t.TempDir(), "projects", "-weird-key", "memory", "x.md")
+	for _, file := range []string{there, filepath.Join(e.dir, "x.md")} {
+		for _, event := range []string{"PreToolUse", "PostToolUse"} {
+			e.fire(event, map[string]any{"tool_name": "Write", "tool_input": map[string]any{"file_path": file, "content": "x"}})
+		}
+	}
+	e.fire("PostToolUse", map[string]any{"tool_name": "Read", "tool_input": map[string]any{"file_path": there}})
+	if diff := cmp.Diff([]string{there}, e.saw); diff != "" {
+		t.Errorf("noticed (-want +got):\n%s", diff)
 	}
 }
 

@@ -29,7 +29,7 @@ func (h *handler) sessionStart(ctx context.Context) (Answer, error) {
 	}
 	sharing := h.sharing(ctx, p, true)
 	state := sharing.atBeginning(h.now)
-	h.begins(sharing)
+	h.begins(p, sharing)
 	if p.Off {
 		return Answer{Context: state}, nil
 	}

@@ -92,6 +92,9 @@ func (s *sharing) atBeginning(now time.Time) string {
 // since is what waits for a person that a session has not heard of; heard are the marks of
 // what it has.
 func (s *sharing) since(heard []string) string {
+	if s == nil {
+		return ""
+	}
 	marks := s.marks()
 	var fresh []string
 	for i, m := range marks {
@@ -117,14 +120,34 @@ func (s *sharing) since(heard []string) string {
 	return inject.Neutral(b.String())
 }
 
-// marks names each thing that waits, and holds no word of it.
+// known are the marks of all that a session has heard of now; while nobody says how the
+// sharing is, those of before.
+func (s *sharing) known(p Project, before []string) (out []string) {
+	switch {
+	case s != nil:
+		out = s.marks()
+	case p.Sync != nil:
+		out = slices.Clone(before)
+	}
+	if m := mark(p.Closed); p.Closed != "" && !slices.Contains(out, m) {
+		out = append(out, m)
+	}
+	return out
+}
+
+// marks names each thing that waits.
 func (s *sharing) marks() []string {
 	var out []string
 	for _, i := range s.items[:min(len(s.items), maxMarks)] {
-		sum := sha256.Sum256([]byte(s.Name + "\x00" + i))
-		out = append(out, hex.EncodeToString(sum[:8]))
+		out = append(out, mark(s.Name+"\x00"+i))
 	}
 	return out
+}
+
+// mark names a text and holds no word of it.
+func mark(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:8])
 }
 
 // ago says how long something is past.

@@ -254,11 +254,21 @@ const nudgeWait = 100 * time.Millisecond
 // tells of an index that is past its caps now, and brings what was chosen for the prompt
 // after its hook had answered.
 func (h *handler) afterTool(ctx context.Context) (Answer, error) {
-	err := h.nudge(ctx)
+	err := errors.Join(h.notice(ctx), h.nudge(ctx))
 	told, capErr := h.overCap(ctx)
 	told = inject.Neutral(told)
 	late, lateErr := h.late(ctx, inject.MaxContextChars-inject.Chars(told)-len("\n\n"))
 	return Answer{Context: join(told, late)}, errors.Join(err, capErr, lateErr)
+}
+
+// notice notes where the client keeps its memories.
+func (h *handler) notice(ctx context.Context) error {
+	for _, w := range writings(h.in.ToolInput, h.in.CWD) {
+		if _, ok := memdir.DirOf(w.file); ok {
+			return h.engine.Saw(ctx, h.in.CWD, w.file)
+		}
+	}
+	return nil
 }
 
 // nudge tells the daemon that something was written for it.

@@ -89,7 +89,7 @@ func (r *Resolver) place(set chosen, config, root, cwd, seen string) (Place, err
 	if dir, ok := DirOf(seen); ok {
 		return Place{Dir: dir, Source: SourceEvidence, Detail: seen, Root: root, Notes: set.notes}, nil
 	}
-	place, err := r.byKey(config, root, cwd)
+	place, err := r.byKey(root, cwd)
 	place.Notes = append(set.notes, place.Notes...)
 	return place, err
 }
@@ -105,16 +105,24 @@ func (r *Resolver) Config() string {
 	return ""
 }
 
-// byKey finds the directory named after the project.
-func (r *Resolver) byKey(config, root, cwd string) (Place, error) {
-	base := config
+// Projects returns the directory in which the client makes one for each project, "" where
+// no home is known.
+func (r *Resolver) Projects() string {
 	if v := r.Getenv(envRemoteBase); filepath.IsAbs(v) {
-		base = filepath.Clean(v)
+		return filepath.Join(filepath.Clean(v), "projects")
 	}
-	if base == "" {
+	if config := r.Config(); config != "" {
+		return filepath.Join(config, "projects")
+	}
+	return ""
+}
+
+// byKey finds the directory named after the project.
+func (r *Resolver) byKey(root, cwd string) (Place, error) {
+	projects := r.Projects()
+	if projects == "" {
 		return Place{}, fmt.Errorf("memory directory of %s: no home directory and no %s; set one of them", root, envConfig)
 	}
-	projects := filepath.Join(base, "projects")
 	if name := r.Getenv(envDirName); name != "" && r.Getenv(envConfig) != "" {
 		if !dirName.MatchString(name) {
 			return Place{}, fmt.Errorf("memory directory: %s is not 1 to 64 characters of A-Z, a-z, 0-9, _ and -; correct or unset it", envDirName)
