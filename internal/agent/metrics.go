@@ -62,7 +62,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		refusals:    gauge("refused_files", "Files that stay on this machine, by the first rule they break.", "link", "rule"),
 		conflicts:   gauge("conflicts", "Open conflicts.", "link"),
 		halts:       gauge("halted", "1 while a brake holds the link.", "link"),
-		pending:     gauge("pending_changes", "Local changes that are not on the hub yet.", "link"),
+		pending:     gauge("pending_changes", "Changes that wait: local ones that are not on the hub yet, as far as the hub is known, and the hub's that cannot be put in place.", "link"),
 		errors:      counter("cycle_errors_total", "Cycles that ended with an error, by reason.", "link", "reason"),
 		lastSuccess: gauge("last_success_timestamp_seconds", "When a cycle last ended without error.", "link"),
 		dreams:      counter("dreams_total", "Dreams of this daemon: done or failed. One that its gates did not let pass is none.", "result"),

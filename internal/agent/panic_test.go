@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/memsvc/memsvc/internal/agent/syncer"
 	"github.com/memsvc/memsvc/internal/hubtest"
 )
@@ -46,11 +48,13 @@ func TestPanicIsOneLinksTrouble(t *testing.T) {
 		return syncer.New(syncer.Ports{Local: b, State: noState{}, Clock: time.Now}, syncer.Options{})
 	}
 	r := &runner{log: slog.New(slog.NewTextHandler(&log, nil)), build: build, s: build(), lock: newRootLock(t.TempDir()), now: time.Now}
+	r.m, r.commits, r.applied = newMetrics(prometheus.NewRegistry()), 3, 4 // of the syncer that panics
 	defer r.lock.release()
 	_, err := r.protected(t.Context(), false)
 	if err == nil || syncer.Classify(err) != syncer.Transient {
 		t.Errorf("a panic gives %v, want an error that is tried again", err)
 	}
+	r.measure(r.syncer().Status(), err, time.Second) // counters that went back would panic
 	if built != 2 {
 		t.Errorf("%d syncers were built, want a new one after the panic", built)
 	}

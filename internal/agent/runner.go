@@ -80,9 +80,9 @@ type runner struct {
 	moved    chan struct{}
 
 	// What follows belongs to the goroutine of run.
-	accepted bool // the hub has accepted the link in this run
-	pushed   int64
-	pulled   int64
+	accepted bool  // the hub has accepted the link in this run
+	commits  int64 // that the metrics know of
+	applied  int64
 	followed bool // the stream was asked for the project
 	followAt time.Time
 	followIn time.Duration // pause before asking again
@@ -364,6 +364,7 @@ func (r *runner) protected(ctx context.Context, news bool) (res syncer.Result, e
 			r.mu.Lock()
 			r.s = r.build()
 			r.mu.Unlock()
+			r.commits, r.applied = 0, 0 // it counts from nothing
 		}
 	}()
 	if err := r.lock.hold(); err != nil {
@@ -431,9 +432,9 @@ func (r *runner) keepFollowing(st syncer.Status) time.Duration {
 func (r *runner) measure(st syncer.Status, err error, took time.Duration) {
 	name := r.link.Name()
 	r.m.cycles.WithLabelValues(name).Observe(took.Seconds())
-	r.m.pushes.WithLabelValues(name).Add(float64(st.Pushed - r.pushed))
-	r.m.pulls.WithLabelValues(name).Add(float64(st.Pulled - r.pulled))
-	r.pushed, r.pulled = st.Pushed, st.Pulled
+	r.m.pushes.WithLabelValues(name).Add(float64(st.Commits - r.commits))
+	r.m.pulls.WithLabelValues(name).Add(float64(st.Applied - r.applied))
+	r.commits, r.applied = st.Commits, st.Applied
 	r.m.conflicts.WithLabelValues(name).Set(float64(len(st.Conflicts)))
 	r.m.pending.WithLabelValues(name).Set(float64(st.Pending))
 	halted := 0.0

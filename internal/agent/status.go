@@ -66,7 +66,8 @@ type LinkStatus struct {
 	// HubRevision is the last one known on the hub; 0 while it is not known.
 	HubRevision int64 `json:"hub_revision"`
 	Files       int   `json:"files"` // that hub and machine agree on
-	// Pending is how many local changes the last cycle could not bring to the hub.
+	// Pending is how many changes the last cycle could not make on the other side: local
+	// ones above all, also while the hub is away.
 	Pending int `json:"pending"`
 
 	Refusals  []Refusal       `json:"refusals"`

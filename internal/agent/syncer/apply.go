@@ -273,6 +273,7 @@ func (c *cycle) removeFile(ctx context.Context, a reconcile.Action) error {
 		return c.localTrouble(ctx, "remove", p, err)
 	}
 	c.result.Deleted++
+	c.result.Removed++
 	delete(c.local, p)
 	c.dropBase(p)
 	return nil

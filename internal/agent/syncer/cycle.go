@@ -17,7 +17,10 @@ type Result struct {
 	Pulled  int // files written here
 	Pushed  int // files sent
 	Deleted int // files deleted on either side
-	// Pending counts changes that are left for the next cycle.
+	Removed int // of these, files removed here; of a file that a rename moved, its old path
+	Commits int // made on the hub
+	// Pending counts changes that are left for the next cycle; while the hub cannot be
+	// asked, those of this machine that wait for it.
 	Pending int
 	// Again says that the next cycle should come after this time even if nothing
 	// moves; 0 = only when something does.
@@ -154,7 +157,10 @@ func (c *cycle) run(ctx context.Context) error {
 		return err
 	}
 	if err := c.pull(ctx); err != nil {
-		return err
+		if interrupted(ctx, err) {
+			return err
+		}
+		return errors.Join(err, c.weigh(ctx))
 	}
 	if err := c.judgeRedacted(ctx); err != nil {
 		return err
@@ -368,16 +374,11 @@ func (c *cycle) report(err error) {
 	c.s.publish(func(st *Status) {
 		st.Phase, st.Pending, st.RootDetail = r.Phase, r.Pending, c.snap.Detail
 		st.Unreadable = c.unreadable()
-		st.Pulled += int64(r.Pulled)
-		st.Pushed += int64(r.Pushed)
-		st.Deleted += int64(r.Deleted)
-		st.ErrorClass = Classify(err)
+		st.Commits += int64(r.Commits)
+		st.Applied += int64(r.Pulled + r.Removed)
 		if err != nil {
-			st.LastError, st.LastErrorTime = err.Error(), c.now
-			st.Failures++
 			return
 		}
-		st.Failures = 0
 		if c.base != nil { // else nothing was looked at
 			st.Warnings = slices.DeleteFunc(st.Warnings, func(v memory.Violation) bool {
 				_, shared := c.base[memory.Path(v.Path)]
@@ -386,7 +387,6 @@ func (c *cycle) report(err error) {
 		}
 		if r.Phase == PhaseInSync || r.Phase == PhasePending {
 			st.LastSync = c.now
-			st.LastError = ""
 		}
 	})
 }

@@ -100,6 +100,7 @@ func (c *cycle) shrinkIndex(ctx context.Context, a reconcile.Action) error {
 		return err
 	}
 	c.result.Deleted++
+	c.result.Removed++
 	c.dropBase(p)
 	return nil
 }

@@ -82,6 +82,7 @@ func (c *cycle) move(ctx context.Context, a reconcile.Action, from memory.Path) 
 		c.todo.DropConflicts = append(c.todo.DropConflicts, x.ID)
 		return c.localTrouble(ctx, "move", from, err)
 	}
+	c.result.Removed++
 	delete(c.local, from)
 	if _, known := c.base[from]; known {
 		c.dropBase(from)

@@ -26,11 +26,16 @@ type unit []out
 
 // push sends what is queued: files first, with or before the indexes that name them,
 // deletes last, in commits within the limits.
-func (c *cycle) push(ctx context.Context) error {
+func (c *cycle) push(ctx context.Context) (err error) {
 	queue := c.units(c.outs)
 	c.outs = nil
 	newcomers := c.newcomers(queue)
 	var batch []unit
+	defer func() {
+		if err != nil {
+			c.unsent(append(batch, queue...))
+		}
+	}()
 	size, n := 0, 0
 	for len(queue) > 0 || len(batch) > 0 {
 		if len(queue) > 0 && len(batch) < memory.MaxCommitChanges {
@@ -147,7 +152,9 @@ func (c *cycle) send(ctx context.Context, batch []unit) (again []unit, err error
 // pushed advances the baseline over a commit that the hub took.
 func (c *cycle) pushed(ctx context.Context, batch []unit, res CommitResult) error {
 	rev := res.Commit.Revision
-	if !res.Created {
+	if res.Created {
+		c.result.Commits++
+	} else {
 		// Somebody had put the same there already; when, the next pull may tell.
 		rev = c.cursor.Revision
 	}

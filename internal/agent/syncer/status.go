@@ -51,14 +51,10 @@ type Status struct {
 	Halt       *Halt
 	RootDetail string
 
-	LastSync      time.Time // the last cycle that reached the hub and ended well
-	LastError     string
-	LastErrorTime time.Time
-	ErrorClass    ErrorClass
-	// Failures counts the cycles that failed since the last one that did not.
-	Failures int
+	LastSync time.Time // the last cycle that reached the hub and ended well
 
-	Pulled, Pushed, Deleted int64 // files, since the start of the program
+	Commits int64 // made on the hub, since the start of the program
+	Applied int64 // files written or removed here because the hub changed, since then
 }
 
 // Status returns where the link stands, also while a cycle runs.

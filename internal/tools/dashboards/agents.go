@@ -34,7 +34,7 @@ func agents() *dashboard.DashboardBuilder {
 			q("{{instance}}", `sum by (instance) (rate(memsync_pushes_total{%s}[$__rate_interval]))`, here))).
 		WithPanel(graph("Files taken over", "Written or removed because the hub changed, by machine.", perSec, nil,
 			q("{{instance}}", `sum by (instance) (rate(memsync_pulls_total{%s}[$__rate_interval]))`, here))).
-		WithPanel(graph("Changes that wait", "Local changes that are not on the hub yet.", count, nil,
+		WithPanel(graph("Changes that wait", "Local changes that are not on the hub yet, and the hub's that cannot be put in place.", count, nil,
 			q("{{instance}} {{link}}", `sum by (instance, link) (memsync_pending_changes{%s}) > 0`, here))).
 		WithRow(row("The way to the hub")).
 		WithPanel(graph("Connected", "1 while the watch stream stands.", count, nil,

@@ -47,7 +47,7 @@ func teams() *dashboard.DashboardBuilder {
 			q("", `sort_desc(time() - min by (link) (memsync_oldest_conflict_timestamp_seconds{%s}))`, ofLink), "link")).
 		WithPanel(list("Links not in step", "What holds which machine.", count, "links", graphWidth,
 			q("", `sum by (link, instance, phase) (memsync_link_phase{%s,phase!~"in-sync|syncing"})`, ofLink), "link", "instance", "phase")).
-		WithPanel(graph("Changes that wait", "Local changes that are not on the hub yet.", count, nil,
+		WithPanel(graph("Changes that wait", "Local changes that are not on the hub yet, and the hub's that cannot be put in place.", count, nil,
 			q("{{link}}", `sum by (link) (memsync_pending_changes{%s})`, ofLink))).
 		WithPanel(graph("Conflicts", "Open ones, by project.", count, nil,
 			q("{{link}}", `sum by (link) (memsync_conflicts{%s})`, ofLink))).
