@@ -2,13 +2,18 @@ package agent
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/memsvc/memsvc/internal/clients/hooks"
+	"github.com/memsvc/memsvc/internal/lifecycle/inject"
 	"github.com/memsvc/memsvc/internal/lifecycle/memdir"
+	"github.com/memsvc/memsvc/internal/lifecycle/memories"
 	"github.com/memsvc/memsvc/internal/lifecycle/recall"
 	"github.com/memsvc/memsvc/internal/lifecycle/transcript"
+	"github.com/memsvc/memsvc/internal/memory"
 )
 
 type recallCmd struct {
@@ -27,6 +32,18 @@ type recallEntry struct {
 	Memories []recalledEntry  `json:"memories"`
 	Ranked   []recalledEntry  `json:"ranked,omitempty"`   // with --explain
 	Filtered []recallFiltered `json:"filtered,omitempty"` // with --explain
+	Gate     string           `json:"gate,omitempty"`     // why the prompt hook does not even look
+	Budget   recallBudget     `json:"budget"`
+}
+
+// recallBudget is what the prompt hook would make of the memories.
+type recallBudget struct {
+	Conversation    int      `json:"conversation"` // bytes that the conversation has had
+	MaxConversation int      `json:"max_conversation"`
+	Turn            int      `json:"turn"` // bytes that the given ones take
+	MaxTurn         int      `json:"max_turn"`
+	Given           []string `json:"given"`
+	Left            []string `json:"left"` // for which no budget is left
 }
 
 type recalledEntry struct {
@@ -50,12 +67,17 @@ func (x *recallCmd) Run(c *command) error {
 	if x.Limit < 1 {
 		return usage("--limit %d: want at least 1", x.Limit)
 	}
-	var memories []recall.Memory
-	add := func(personal, team string) error {
-		found, err := recall.Scan(c.ctx, personal, team)
-		memories = append(memories, found...)
+	var scanned []recall.Memory
+	stores := map[string]*memories.Store{} // by file
+	add := func(s *memories.Store) error {
+		found, err := recall.Scan(c.ctx, s.Dir(memory.ScopePrivate), s.Dir(memory.ScopeTeam))
+		scanned = append(scanned, found...)
+		for _, m := range found {
+			stores[m.File] = s
+		}
 		return err
 	}
+	off := ""
 	for _, d := range x.Dir {
 		dir, err := absDir(d)
 		if err != nil {
@@ -64,7 +86,7 @@ func (x *recallCmd) Run(c *command) error {
 		if !isDir(dir) {
 			return usage("--dir %s: no such directory", dir)
 		}
-		if err := add(dir, filepath.Join(dir, memdir.TeamDir)); err != nil {
+		if err := add(memories.New(dir, filepath.Join(dir, memdir.TeamDir), nil)); err != nil {
 			return err
 		}
 	}
@@ -73,32 +95,90 @@ func (x *recallCmd) Run(c *command) error {
 		if err != nil {
 			return err
 		}
-		if err := add(p.Dir, p.team); err != nil {
+		off = p.Off
+		if err := add(c.store(p)); err != nil {
 			return err
 		}
 	}
-	req := recall.Request{Prompt: x.Query, Limit: x.Limit, Now: c.Now()}
+	req := recall.Request{Prompt: hooks.Ends(x.Query), Limit: x.Limit, Now: c.Now()}
+	var used inject.Used
 	if x.Transcript != "" {
 		w, err := readWindow(expandHome(x.Transcript))
 		if err != nil {
 			return err
 		}
 		req.Tools, req.Surfaced = w.Tools, w.Surfaced
+		used.Conversation = w.Injected
 	}
 	selector, err := c.selector()
 	if err != nil {
 		c.warnNoModel(err)
 		selector = recall.Selector{}
 	}
-	choice, err := selector.Select(c.ctx, memories, req)
+	choice, err := selector.Select(c.ctx, scanned, req)
 	if err != nil {
 		return err
 	}
+	gate := inject.Gate(x.Query, used.Conversation)
+	if off != "" {
+		gate = "memory is turned off by " + off
+	}
+	budget := c.budgetOf(choice, stores, used, gate)
 	if x.JSON {
-		return printJSON(c.Stdout, x.entry(c, choice))
+		e := x.entry(c, choice)
+		e.Gate, e.Budget = gate, budget
+		return printJSON(c.Stdout, e)
 	}
 	x.print(c, choice)
+	x.printBudget(c, gate, budget)
+	if x.Explain && choice.Answer != "" {
+		fmt.Fprintf(c.Stdout, "\nthe model's answer:\n%s\n", c.models.answerShown(choice.Answer))
+	}
 	return nil
+}
+
+// budgetOf composes the chosen memories as the prompt hook does, and says how far the
+// budgets go.
+func (c *command) budgetOf(choice recall.Choice, stores map[string]*memories.Store, used inject.Used, gate string) recallBudget {
+	b := recallBudget{Conversation: used.Conversation, MaxConversation: inject.MaxConversationBytes, MaxTurn: inject.MaxTurnBytes, Given: []string{}, Left: []string{}}
+	if gate != "" {
+		return b
+	}
+	wd, _ := os.Getwd() // without one nothing is checked against a repository
+	var sources []inject.Source
+	for _, m := range choice.Chosen {
+		sources = append(sources, hooks.Sources(c.ctx, stores[m.File], []recall.Memory{m.Memory}, wd)...)
+	}
+	t := inject.Compose(sources, used, 0, c.Now())
+	b.Turn = t.Bytes
+	for _, g := range t.Given {
+		b.Given = append(b.Given, g.Ref)
+	}
+	b.Left = append(b.Left, t.Left...)
+	return b
+}
+
+// printBudget says what the prompt hook would make of the memories: all of it with
+// --explain, else only that it would give fewer.
+func (x *recallCmd) printBudget(c *command, gate string, b recallBudget) {
+	if !x.Explain {
+		switch {
+		case gate != "":
+			fmt.Fprintf(c.Stderr, "memsync-agent: the prompt hook gives nothing here: %s\n", visible(gate))
+		case len(b.Left) > 0:
+			fmt.Fprintf(c.Stderr, "memsync-agent: the prompt hook gives %d of these; --explain says which, and the budget\n", len(b.Given))
+		}
+		return
+	}
+	fmt.Fprintf(c.Stdout, "\nbudget: the conversation has had %d of %d bytes", b.Conversation, b.MaxConversation)
+	if gate != "" {
+		fmt.Fprintf(c.Stdout, "; the prompt hook gives nothing here: %s\n", visible(gate))
+		return
+	}
+	fmt.Fprintf(c.Stdout, "; the prompt hook gives %d of these, in %d of a turn's %d bytes\n", len(b.Given), b.Turn, b.MaxTurn)
+	for _, ref := range b.Left {
+		fmt.Fprintf(c.Stdout, "-         left out  %s: no budget is left for it\n", visible(ref))
+	}
 }
 
 // readWindow reads what of a conversation is still in its context.
@@ -166,8 +246,5 @@ func (x *recallCmd) print(c *command, choice recall.Choice) {
 	}
 	if n := len(choice.Ranked) + len(choice.Filtered); n == 0 {
 		fmt.Fprintln(c.Stdout, "no memory shares a word or a concept with the prompt")
-	}
-	if choice.Answer != "" {
-		fmt.Fprintf(c.Stdout, "\nthe model's answer:\n%s\n", c.models.answerShown(choice.Answer))
 	}
 }

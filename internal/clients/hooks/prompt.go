@@ -8,10 +8,8 @@ import (
 	"strings"
 
 	"github.com/memsvc/memsvc/internal/lifecycle/inject"
-	"github.com/memsvc/memsvc/internal/lifecycle/memories"
 	"github.com/memsvc/memsvc/internal/lifecycle/recall"
 	"github.com/memsvc/memsvc/internal/lifecycle/transcript"
-	"github.com/memsvc/memsvc/internal/lifecycle/verify"
 )
 
 // prompt finds the memories that a prompt needs, and tells what the team changed since
@@ -31,7 +29,7 @@ func (h *handler) prompt(ctx context.Context) (Answer, error) {
 		h.endLookup(ctx)
 		return Answer{Context: news}, nil
 	}
-	req := recall.Request{Prompt: ends(h.in.Prompt), Tools: c.Tools, Surfaced: c.Surfaced, Limit: inject.MaxTurnMemories, Now: h.now}
+	req := recall.Request{Prompt: Ends(h.in.Prompt), Tools: c.Tools, Surfaced: c.Surfaced, Limit: inject.MaxTurnMemories, Now: h.now}
 	chosen, err := h.choose(ctx, p, req, turn)
 	if err != nil {
 		return Answer{}, err
@@ -82,27 +80,7 @@ func pick(scanned []recall.Memory, refs, surfaced []string) []recall.Memory {
 // give writes memories for a conversation, as far as the budgets go, and notes that it
 // has had them.
 func (h *handler) give(ctx context.Context, p Project, chosen []recall.Memory, used inject.Used, maxChars int, turn string) string {
-	var sources []inject.Source
-	var whole []memories.Memory
-	repo := verify.Near(h.in.CWD)
-	defer func() { _ = repo.Close() }() // only read
-	for _, m := range chosen {
-		r, err := memories.ParseRef(m.Ref)
-		if err != nil {
-			continue // a name that cannot be a memory's; lint says so
-		}
-		full, err := p.Store.Get(ctx, r)
-		if err != nil {
-			continue // gone meanwhile
-		}
-		whole = append(whole, full)
-		sources = append(sources, inject.Source{Ref: m.Ref, File: m.File, Scope: m.Scope, Type: m.Type, Time: m.Time, Content: full.Content, Missing: repo.Gone(full.Content)})
-	}
-	authors := p.Store.AuthorsOf(whole...)
-	for i := range sources {
-		sources[i].Author = authors[whole[i].Ref]
-	}
-	t := inject.Compose(sources, used, maxChars, h.now)
+	t := inject.Compose(Sources(ctx, p.Store, chosen, h.in.CWD), used, maxChars, h.now)
 	// A memory is worth more than the note of it: without that it may come again.
 	_ = h.engine.Record().Add(h.session(), turn, t.Given)
 	return t.Text
@@ -151,17 +129,6 @@ func (h *handler) session() string { return cmp.Or(h.in.SessionID, h.in.Transcri
 // compacted is told that what the conversation was given has left its context.
 func (h *handler) compacted(context.Context) (Answer, error) {
 	return Answer{}, h.engine.Record().Forget(h.session())
-}
-
-// maxPrompt bounds what of a prompt is looked at, in bytes from either end: people paste
-// whole logs.
-const maxPrompt = 16 << 10
-
-func ends(prompt string) string {
-	if len(prompt) <= 2*maxPrompt {
-		return prompt
-	}
-	return strings.ToValidUTF8(prompt[:maxPrompt]+"\n"+prompt[len(prompt)-maxPrompt:], "")
 }
 
 // join puts texts below one another, the first ones first. One that does not fit into a
