@@ -139,7 +139,7 @@ type skillEntry struct {
 func skillEntries(list []skills.Skill) []skillEntry {
 	out := []skillEntry{}
 	for _, s := range list {
-		out = append(out, skillEntry{Name: s.Name, Description: s.Description, Origin: string(s.Origin), File: s.File, Hidden: s.Hidden})
+		out = append(out, skillEntry{Name: s.Name, Description: s.Listed(), Origin: string(s.Origin), File: s.File, Hidden: s.Hidden})
 	}
 	return out
 }
@@ -170,7 +170,7 @@ func (x *skillsListCmd) Run(c *command) error {
 		return printJSON(c.Stdout, skillEntries(list))
 	}
 	for _, s := range list {
-		fmt.Fprintf(c.Stdout, "%-8s %s: %s\n", s.Origin, visible(s.Name), visible(s.Description))
+		fmt.Fprintf(c.Stdout, "%-8s %s: %s\n", s.Origin, visible(s.Name), visible(s.Listed()))
 	}
 	return nil
 }

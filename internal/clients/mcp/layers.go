@@ -81,7 +81,7 @@ func (t tools) skills(ctx context.Context, p Project, _ skillsIn) (skillsOut, er
 	}
 	for _, s := range list {
 		if !s.Hidden {
-			out.Skills = append(out.Skills, skillItem{s.Name, s.Description})
+			out.Skills = append(out.Skills, skillItem{s.Name, s.Listed()})
 		}
 	}
 	return out, nil

@@ -98,7 +98,7 @@ func (f *fixture) server() *sdk.Server {
 				},
 				Skills: func(context.Context) ([]skills.Skill, error) {
 					file := filepath.Join(f.dir, "skill.txt")
-					return []skills.Skill{{Name: "deploy", Description: "how we ship", File: file}, {Name: "own", File: file, Hidden: true}}, nil
+					return []skills.Skill{{Name: "deploy", Description: "how we ship", File: file}, {Name: "long", Description: strings.Repeat("and so on ", 600), File: file}, {Name: "own", File: file, Hidden: true}}, nil
 				},
 			}
 			if f.hub != nil {
@@ -292,7 +292,7 @@ func TestSharingThroughTools(t *testing.T) {
 		{"conflict_resolve", map[string]any{"id": "c1", "take": "mine"}, "ours, theirs or merged", true},
 		{"transcript_search", map[string]any{"query": "staging TOKEN"}, "the staging token", false},
 		{"transcript_search", map[string]any{"query": ""}, "no word", true},
-		{"skill_list", nil, `"skills":[{"description":"how we ship","name":"deploy"}]`, false},
+		{"skill_list", nil, `"skills":[{"description":"how we ship","name":"deploy"},{"description":"` + strings.Repeat("and so on ", 39) + `and so…","name":"long"}]`, false},
 		{"skill_load", map[string]any{"name": "deploy"}, "ask ops", false},
 		{"skill_load", map[string]any{"name": "own"}, "no skill has this name", true},
 	} {

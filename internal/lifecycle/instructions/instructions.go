@@ -46,9 +46,12 @@ type Source struct {
 	Why  string // why it applies
 	// Skipped is why it does not apply after all: a rule for other files, a cycle, a
 	// depth or size past the bounds. Text is empty then.
-	Skipped  string
-	By       string   // of an import: the file that names it
-	External bool     // an import from outside the project: clients ask before they read it
+	Skipped string
+	By      string // of an import: the file that names it
+	// External is an import from outside the project by a file of the project, or by what
+	// that imports: clients ask before they read it. What yours and the administrator's
+	// files import they read.
+	External bool
 	Paths    []string // of a rule: the files it is for
 	Text     string   // without frontmatter and HTML comments
 }
@@ -70,6 +73,7 @@ func Load(ctx context.Context, o Options) ([]Source, error) {
 	if o.Managed == "" {
 		l.o.Managed = managedFile()
 	}
+	l.ours = true
 	l.file(Source{Kind: Managed, File: l.o.Managed, Why: "an administrator's, for everyone on this machine"})
 	if o.Config != "" {
 		l.file(Source{Kind: User, File: filepath.Join(o.Config, "CLAUDE.md"), Why: "yours, for all projects"})
@@ -77,6 +81,7 @@ func Load(ctx context.Context, o Options) ([]Source, error) {
 			return nil, err
 		}
 	}
+	l.ours = false
 	for _, dir := range upwards(o.Dir) {
 		kind, why := Directory, "of the directory "+dir
 		if dir == o.Top {
@@ -119,6 +124,7 @@ func upwards(dir string) []string {
 type loader struct {
 	o    Options
 	out  []Source
+	ours bool            // the file that is being read is a person's for all projects, or an administrator's
 	seen map[string]bool // by real path
 }
 
@@ -166,7 +172,7 @@ func (l *loader) importFile(by Source, name string, chain []string) {
 	if !ok {
 		return
 	}
-	s := Source{Kind: Import, File: file, By: by.File, Why: "imported by " + by.File, External: l.o.Top != "" && !below(l.o.Top, file) && by.Kind != User}
+	s := Source{Kind: Import, File: file, By: by.File, Why: "imported by " + by.File, External: l.o.Top != "" && !below(l.o.Top, file) && !l.ours}
 	text, err := read(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

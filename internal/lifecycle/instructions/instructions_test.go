@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -123,6 +124,50 @@ func TestImports(t *testing.T) {
 		if s.Kind == instructions.Import && strings.Contains(s.File, "work") && !strings.HasSuffix(s.File, "style.md") && s.Skipped == "" {
 			t.Errorf("a cycle goes on: %+v", s)
 		}
+	}
+}
+
+// TestOnlyTheProjectsImportsAreAskedFor: what a person's own files for all projects, their
+// rules and the administrator's import, at whatever depth, is read without a question.
+func TestOnlyTheProjectsImportsAreAskedFor(t *testing.T) {
+	w := newTree(t)
+	w.write("managed.md", "@managed/one.md")
+	w.write("managed/one.md", "@two.md")
+	w.write("managed/two.md", "x")
+	w.write("home/.claude/CLAUDE.md", "@yours/one.md")
+	w.write("home/.claude/yours/one.md", "@two.md")
+	w.write("home/.claude/yours/two.md", "x")
+	w.write("home/.claude/rules/r.md", "@../yours/rule.md")
+	w.write("home/.claude/yours/rule.md", "x")
+	w.write("work/CLAUDE.md", "@../outside/one.md")
+	w.write("work/CLAUDE.local.md", "@../outside/local.md")
+	w.write("work/.claude/rules/r.md", "@../../../outside/rule.md")
+	for _, name := range []string{"two", "local", "rule"} {
+		w.write("outside/"+name+".md", "x")
+	}
+	w.write("outside/one.md", "@two.md")
+	var asked, read []string
+	for _, s := range w.load() {
+		if s.Kind != instructions.Import {
+			continue
+		}
+		rel, err := filepath.Rel(w.up, s.File)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.External {
+			asked = append(asked, rel)
+		} else {
+			read = append(read, rel)
+		}
+	}
+	slices.Sort(asked)
+	slices.Sort(read)
+	if diff := cmp.Diff([]string{"outside/local.md", "outside/one.md", "outside/rule.md", "outside/two.md"}, asked); diff != "" {
+		t.Errorf("asked for (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"home/.claude/yours/one.md", "home/.claude/yours/rule.md", "home/.claude/yours/two.md", "managed/one.md", "managed/two.md"}, read); diff != "" {
+		t.Errorf("read (-want +got):\n%s", diff)
 	}
 }
 

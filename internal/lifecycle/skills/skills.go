@@ -13,7 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"unicode/utf8"
+	"unicode"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -26,9 +26,11 @@ const (
 	maxHead = 16 << 10
 	// MaxTextBytes bounds a skill's text.
 	MaxTextBytes = 1 << 20
-	// MaxListed is how many characters of a description a list shows: about 100 tokens,
-	// whose common measure is four characters each.
-	MaxListed = 400
+	// MaxListed is how many tokens of a description a list shows (SPEC 10.2), by the common
+	// measure of four characters each, or one of Chinese, Japanese and Korean.
+	MaxListed    = 100
+	charsOfToken = 4
+	maxWord      = 40 // bytes of a word that is not cut
 )
 
 // Origin says whose a skill is.
@@ -190,20 +192,33 @@ func block(text []byte) ([]byte, bool) {
 	return inside, ok
 }
 
-// Listing returns a line a skill for a model's context; hidden ones are left out.
-func Listing(list []Skill) string {
-	var b strings.Builder
-	for _, s := range list {
-		if s.Hidden {
-			continue
+// Listed is the description as lists show it, cut to about MaxListed tokens between two
+// words. The whole of it comes with the text.
+func (s Skill) Listed() string {
+	room, word := charsOfToken*(MaxListed-1), 0 // less one for the mark of the cut
+	for i, r := range s.Description {
+		if r == ' ' {
+			word = i
 		}
-		d := s.Description
-		if utf8.RuneCountInString(d) > MaxListed {
-			d = string([]rune(d)[:MaxListed-1]) + "…"
+		if unspaced(r) {
+			room -= charsOfToken
+			word = i
+		} else {
+			room--
 		}
-		fmt.Fprintf(&b, "- %s: %s\n", s.Name, d)
+		if room < 0 {
+			if i-word > maxWord {
+				word = i
+			}
+			return strings.TrimRight(s.Description[:word], " ,;:，；：") + "…"
+		}
 	}
-	return b.String()
+	return s.Description
+}
+
+// unspaced knows the scripts of which every character is about a token.
+func unspaced(r rune) bool {
+	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul)
 }
 
 // ErrUnknown is a name that no skill has.

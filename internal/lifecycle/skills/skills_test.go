@@ -57,20 +57,30 @@ func TestSkills(t *testing.T) {
 	if len(skipped) != 1 || !strings.Contains(skipped[0].Error(), "broken") {
 		t.Errorf("skipped: %v", skipped)
 	}
-	if got := skills.Listing(list); got != "- deploy: how we ship before a release\n- tools:lint: \n" {
-		t.Errorf("listing: %q", got)
-	}
 	if _, text, err := skills.Text(list, "deploy"); err != nil || !strings.HasSuffix(string(text), "# Steps\n") {
 		t.Errorf("text: %q, %v", text, err)
 	}
 	if _, _, err := skills.Text(list, "../../etc/passwd"); !errors.Is(err, skills.ErrUnknown) {
 		t.Errorf("an unknown name: %v", err)
 	}
-	long := []skills.Skill{{Name: "x", Description: strings.Repeat("规", 1000)}}
-	if got := skills.Listing(long); len([]rune(got)) > skills.MaxListed+10 {
-		t.Errorf("a line of %d characters", len([]rune(got)))
-	}
 	if list, _, err := skills.List(t.Context(), skills.Options{Config: filepath.Join(top, "none"), Dir: "/"}); err != nil || len(list) != 0 {
 		t.Errorf("nowhere: %v, %v", list, err)
+	}
+}
+
+// TestListsAreShort: a description of any length and script takes about as many tokens in a
+// list as it may, and ends with a whole word and a mark if it was cut.
+func TestListsAreShort(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                                "",
+		"how we ship":                     "how we ship",
+		"发布前跑完整的回归测试。":                    "发布前跑完整的回归测试。",
+		strings.Repeat("words and ", 600): strings.Repeat("words and ", 39) + "words…",
+		strings.Repeat("规", 1000):         strings.Repeat("规", 99) + "…",
+		strings.Repeat("x", 1000):         strings.Repeat("x", 396) + "…",
+	} {
+		if got := (skills.Skill{Description: text}).Listed(); got != want {
+			t.Errorf("of %d characters: %q", len([]rune(text)), got)
+		}
 	}
 }
