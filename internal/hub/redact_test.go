@@ -301,3 +301,29 @@ func TestFindRedacted(t *testing.T) {
 		}
 	})
 }
+
+// TestTextBelowAMarker: what a person writes below the marker is a text like any other:
+// it is found, and a restore brings it back.
+func TestTextBelowAMarker(t *testing.T) {
+	h := hubtest.Start(t, hubtest.Options{})
+	c := as(t, h, h.Token("acme", "app", "writer"))
+	c.mustCommit(t, put("k.md", leak))
+	as(t, h, h.Token("acme", "", "admin")).redact(t, "k.md")
+	text := memory.RedactionMarker + "the code is in the vault now\n"
+	change := func(text string) *memsvcv1.Change {
+		return &memsvcv1.Change{Path: "k.md", Action: &memsvcv1.Change_Put{Put: &memsvcv1.PutAction{Content: []byte(text)}}}
+	}
+	written := c.mustCommit(t, change(text)).GetCommit().GetRevision()
+	found, err := c.SearchMemories(c.ctx(t), &memsvcv1.SearchMemoriesRequest{Parent: project, Query: "vault"})
+	if err != nil || len(found.GetHits()) != 1 {
+		t.Errorf("search: %v, %v", found, err)
+	}
+	c.mustCommit(t, change("over\n"))
+	if _, err := c.RestoreMemories(c.ctx(t), &memsvcv1.RestoreMemoriesRequest{Parent: project, Revision: written}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := c.GetMemory(c.ctx(t), &memsvcv1.GetMemoryRequest{Name: project + "/memories/k.md"})
+	if err != nil || string(got.GetMemory().GetContent()) != text {
+		t.Errorf("restored: %q, %v", got.GetMemory().GetContent(), err)
+	}
+}

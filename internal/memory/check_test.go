@@ -62,6 +62,11 @@ func TestCheckContent(t *testing.T) {
 
 		{"the path is named as it is", `say "hi" 记.md`, "text\n", []string{"~0 " + RuleTypeMissing}},
 		{"no type", "notes.md", "text\n", []string{"~0 " + RuleTypeMissing}},
+		{"a redaction marker has no type to give", "notes.md", RedactionMarker, nil},
+		{"nor has one with other line ends", "notes.md", strings.ReplaceAll(RedactionMarker, "\n", "\r\n"), nil},
+		{"a text below a marker has", "notes.md", RedactionMarker + "text\n", []string{"~0 " + RuleTypeMissing}},
+		{"a text behind a marker has", "notes.md", strings.TrimSpace(RedactionMarker) + " text -->\n", []string{"~0 " + RuleTypeMissing}},
+		{"a marker under a user's name", "user_a.md", RedactionMarker, []string{"0 " + RuleTypeUser}},
 		{"a type outside the set", "a.md", "---\nname: n\ntype: note\n---\n", []string{"~3 " + RuleTypeUnknown}},
 		{"a type in capitals is outside the set", "a.md", "---\ntype: Project\n---\n", []string{"~2 " + RuleTypeUnknown}},
 

@@ -48,7 +48,7 @@ func (c *checker) checkType() {
 		c.refuseUser(0)
 	case !ok && fm.Type != "":
 		c.warn(typeLine(fm), RuleTypeUnknown, "the type is none of the four; use one of "+TypeNames())
-	case !ok:
+	case !ok && !IsRedactionMarker(c.content): // which nobody here could give a type
 		c.warn(0, RuleTypeMissing, fmt.Sprintf("the memory names no type; add 'type:' with one of %s", TypeNames()))
 	}
 }

@@ -19,3 +19,18 @@ func RedactionFingerprint(key, content []byte) string {
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }
+
+// redactionMark begins every redaction marker, whatever the version of the hub that
+// wrote it.
+const redactionMark = "<!-- memsvc: redacted"
+
+// RedactionMarker is what readers see in the place of a redacted text.
+const RedactionMarker = redactionMark + ": an admin removed this text and its earlier versions. -->\n"
+
+// IsRedactionMarker reports whether content is a redaction's marker and nothing else. What
+// a person writes below one is a text like any other.
+func IsRedactionMarker(content []byte) bool {
+	text := bytes.TrimSpace(content)
+	end := []byte("-->")
+	return bytes.HasPrefix(text, []byte(redactionMark)) && bytes.Index(text, end) == len(text)-len(end) && !bytes.ContainsAny(text, "\r\n")
+}

@@ -206,7 +206,7 @@ func readPut(r *http.Request) (*memsvcv1.PutAction, error) {
 	return nil, errUnsupported
 }
 
-var errUnsupported = errors.New("content type: send text/markdown with the text, or application/json with {\"content\": BASE64}")
+var errUnsupported = errors.New("content type: send text/markdown or text/plain with the text, or application/json with {\"content\": BASE64}")
 
 func (f *Front) putMemory(w http.ResponseWriter, r *http.Request, m memoryRef) {
 	put, err := readPut(r)

@@ -116,7 +116,7 @@ func (j archiveJudge) conflictText(scope, name string, doc []byte) ([]byte, erro
 		return nil, err
 	}
 	if j.s.HoldsSecret(string(t.Theirs)) {
-		t.Theirs = []byte(Marker)
+		t.Theirs = []byte(memory.RedactionMarker)
 	}
 	return json.Marshal(t)
 }

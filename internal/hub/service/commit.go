@@ -305,7 +305,7 @@ func (s *Service) restoring(ctx context.Context, key memory.ProjectKey, now memo
 	case old.ETag == "":
 		return ch, true, nil
 	}
-	if isMarker(old.Content) {
+	if memory.IsRedactionMarker(old.Content) {
 		return ch, false, nil // what was redacted stays away
 	}
 	ch.Kind, ch.Content, ch.ModTime = memory.Put, old.Content, old.ModTime

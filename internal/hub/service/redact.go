@@ -1,7 +1,6 @@
 package service
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,14 +11,6 @@ import (
 	"github.com/memsvc/memsvc/internal/hub/store"
 	"github.com/memsvc/memsvc/internal/memory"
 )
-
-// markerPrefix begins every redaction marker.
-const markerPrefix = "<!-- memsvc: redacted"
-
-// Marker is what readers see in the place of a redacted text.
-const Marker = markerPrefix + ": an admin removed this text and its earlier versions. -->\n"
-
-func isMarker(content []byte) bool { return bytes.HasPrefix(content, []byte(markerPrefix)) }
 
 // redactMessage is the message of the commits of a redaction. Every reader sees it; the
 // admin's reason is for the audit log alone.
@@ -151,7 +142,7 @@ func (s *Service) redactTargets(ctx context.Context, c Call, key memory.ProjectK
 		for _, p := range t.order() {
 			at := t.at[p]
 			req := store.RedactRequest{
-				Project: key, Path: p, ETags: at.etags, Marker: []byte(Marker), Fingerprints: t.prints,
+				Project: key, Path: p, ETags: at.etags, Marker: []byte(memory.RedactionMarker), Fingerprints: t.prints,
 				Author: memory.Author{Principal: c.Principal.Name}, Now: s.Now(), Message: redactMessage, Elsewhere: at.conflicts > 0,
 			}
 			if t.whole && p == t.path {
@@ -197,7 +188,7 @@ func (s *Service) nothingToRedact(ctx context.Context, key memory.ProjectKey, pa
 	m, err := s.Backend.Get(ctx, key, path, 0)
 	why := "no stored version holds a text any more; it was redacted before"
 	switch {
-	case err == nil && len(etags) == 0 && !isMarker(m.Content):
+	case err == nil && len(etags) == 0 && !memory.IsRedactionMarker(m.Content):
 		why = "no stored version holds a text"
 	case err != nil && !errors.Is(err, memory.ErrNotFound):
 		return err

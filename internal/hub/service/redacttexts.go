@@ -191,7 +191,7 @@ func (s *Service) ownTexts(ctx context.Context, key memory.ProjectKey, t *redact
 		renamedFrom memory.Path
 	}
 	steps := map[memory.Path][]step{}
-	marker := memory.ETagOf([]byte(Marker))
+	marker := memory.ETagOf([]byte(memory.RedactionMarker))
 	err := s.eachVersion(ctx, key, func(rev memory.Revision, ch *memory.AppliedChange) error {
 		steps[ch.Path] = append(steps[ch.Path], step{rev, ch.ETag, ch.PreviousETag, ch.RenamedFrom})
 		if ch.RenamedFrom == t.path {
@@ -254,7 +254,7 @@ func (s *Service) remaining(ctx context.Context, policy Policy, key memory.Proje
 	}
 	for _, p := range slices.Sorted(maps.Keys(t.onward)) {
 		switch m, err := s.Backend.Get(ctx, key, p, 0); {
-		case err == nil && t.whole && !isMarker(m.Content):
+		case err == nil && t.whole && !memory.IsRedactionMarker(m.Content):
 			add(RemainingText{Path: p, Revision: m.Revision, Why: WhyRenamed})
 		case err != nil && !errors.Is(err, memory.ErrNotFound):
 			return nil, err
@@ -264,7 +264,7 @@ func (s *Service) remaining(ctx context.Context, policy Policy, key memory.Proje
 		return out, nil
 	}
 	holds := func(p memory.Path, content []byte) bool {
-		if isMarker(content) {
+		if memory.IsRedactionMarker(content) {
 			return false
 		}
 		found, err := s.Guard.Scan(policy, string(p), content)

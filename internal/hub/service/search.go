@@ -167,7 +167,7 @@ func (s *Service) advanceIndex(ctx context.Context, p *projectIndex, head memory
 func (p *projectIndex) take(m *memory.Memory) {
 	p.bytes -= p.sizes[m.Path]
 	delete(p.sizes, m.Path)
-	if m.Deleted || isMarker(m.Content) {
+	if m.Deleted || memory.IsRedactionMarker(m.Content) {
 		p.index.Remove(string(m.Path))
 		return
 	}

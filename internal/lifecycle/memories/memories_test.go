@@ -269,9 +269,10 @@ func TestLint(t *testing.T) {
 	write("plain.md", "no head\n")
 	write("broken.md", "---\nname: [x\n---\n")
 	write("aux.md", "reserved\n")
+	write("team/gone_text.md", memory.RedactionMarker)
 	write("team/user_me.md", "---\nname: Me\ndescription: tea\ntype: user\n---\nx\n")
 	write("team/secret.md", "---\nname: S\ndescription: s\ntype: reference\n---\nhunter2\n")
-	write("team/MEMORY.md", "- [S](secret.md)\n- [Me](user_me.md)\n- [Gone](gone.md)\n")
+	write("team/MEMORY.md", "- [S](secret.md)\n- [Me](user_me.md)\n- [Gone](gone.md)\n- [Text](gone_text.md)\n")
 	problems, err := s.Lint(t.Context(), false)
 	if err != nil {
 		t.Fatal(err)
