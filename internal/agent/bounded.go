@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"fmt"
 	"io"
 
 	"github.com/memsvc/memsvc/internal/memory"
@@ -15,9 +14,4 @@ func readBounded(r io.Reader) (text []byte, size int64, err error) {
 	}
 	rest, err := io.Copy(io.Discard, r)
 	return text, int64(len(text)) + rest, err
-}
-
-// tooLarge says that a text of that many bytes is no memory.
-func tooLarge(size int64) string {
-	return fmt.Sprintf("the memory has %d bytes, the limit is %d; split it", size, memory.MaxMemoryBytes)
 }

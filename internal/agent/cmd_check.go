@@ -169,19 +169,20 @@ func readToCheck(stdin io.Reader, file string) (text []byte, v *memory.Violation
 		return nil, nil, fmt.Errorf("check %s: %w", file, err)
 	}
 	if size > memory.MaxMemoryBytes {
-		v = &memory.Violation{Path: file, Rule: memory.RuleContentSize, Message: tooLarge(size)}
+		v = &memory.Violation{Path: file, Rule: memory.RuleContentSize, Message: memory.TooLarge(size)}
 	}
 	return text, v, nil
 }
 
-// print writes file:line: rule: message, a finding a line, as compilers do.
+// print writes file:line: rule: message, a finding a line, as compilers do; of a secret
+// with the fingerprint by which a team can let it through.
 func (e checkEntry) print(w io.Writer) {
 	line := func(kind string, f Finding) {
 		where := e.File
 		if f.Line > 0 {
 			where = fmt.Sprintf("%s:%d", e.File, f.Line)
 		}
-		fmt.Fprintf(w, "%s: %s%s: %s\n", where, kind, f.Rule, f.Message)
+		fmt.Fprintf(w, "%s: %s%s: %s%s\n", where, kind, f.Rule, f.Message, f.allowedBy("; "))
 	}
 	for _, f := range e.Findings {
 		line("", f)

@@ -232,7 +232,7 @@ func readMerged(c *command, name string) ([]byte, error) {
 		return nil, fmt.Errorf("--merged: %w", err)
 	}
 	if size > memory.MaxMemoryBytes {
-		return nil, usage("--merged %s: %s", name, tooLarge(size))
+		return nil, usage("--merged %s: %s", name, memory.TooLarge(size))
 	}
 	return text, nil
 }

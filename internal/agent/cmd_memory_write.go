@@ -90,7 +90,7 @@ func (c *command) text(file string) ([]byte, error) {
 		return nil, fmt.Errorf("--file %s: %w", file, err)
 	}
 	if size > memory.MaxMemoryBytes {
-		return nil, fmt.Errorf("--file %s: %s", file, tooLarge(size))
+		return nil, fmt.Errorf("--file %s: %s", file, memory.TooLarge(size))
 	}
 	return text, nil
 }

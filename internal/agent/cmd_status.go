@@ -276,13 +276,22 @@ func (s LinkStatus) print(b *strings.Builder, now time.Time) {
 	}
 }
 
-// String returns path:line: message (rule).
+// String returns path:line: message (rule), and of a secret by which fingerprint a team
+// can let it through.
 func (f Finding) String() string {
 	where := f.Path
 	if f.Line > 0 {
 		where = fmt.Sprintf("%s:%d", f.Path, f.Line)
 	}
-	return fmt.Sprintf("%s: %s (%s)", where, f.Message, f.Rule)
+	return fmt.Sprintf("%s: %s (%s%s)", where, f.Message, f.Rule, f.allowedBy(", "))
+}
+
+// allowedBy names the fingerprint, if there is one, after sep.
+func (f Finding) allowedBy(sep string) string {
+	if f.Fingerprint == "" {
+		return ""
+	}
+	return sep + "fingerprint " + f.Fingerprint
 }
 
 // age says how long ago t was, as a person would.

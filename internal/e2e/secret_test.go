@@ -10,12 +10,14 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/memsvc/memsvc/internal/agent"
+	"github.com/memsvc/memsvc/internal/hub"
 	"github.com/memsvc/memsvc/internal/hubtest"
 	"github.com/memsvc/memsvc/internal/memory"
 	"github.com/memsvc/memsvc/internal/secretscan/secretscantest"
@@ -210,4 +212,53 @@ func TestPolicyLetsARefusalThrough(t *testing.T) {
 	must(t, err)
 	b.has("project_x.md", text)
 	inStep(t, a, b)
+}
+
+// TestFingerprintIsTold: whoever reads what is refused in plain text finds there what
+// `policy set --allow` takes, from status, from check and from an import; check without
+// the team's policy names none, as no team could let it through by that one.
+func TestFingerprintIsTold(t *testing.T) {
+	h, ms := team(t, 1)
+	a := ms[0]
+	text := note("x", "aws_access_key_id = "+"AKIA"+"Q3EGRZ7WN5KX2MDP")
+	a.write("project_x.md", text)
+	a.eventually("refuses", func(s agent.LinkStatus) bool { return len(s.Refusals) == 1 })
+	told := regexp.MustCompile(`fingerprint ([0-9a-f]{64})`)
+	find := func(out string) string {
+		t.Helper()
+		m := told.FindStringSubmatch(out)
+		if m == nil {
+			t.Fatalf("no fingerprint in:\n%s", out)
+		}
+		return m[1]
+	}
+	out, _ := run(t, "status", "--state-dir", a.state)
+	fingerprint := find(out)
+	out, code := run(t, "check", "--state-dir", a.state, a.path("project_x.md"))
+	if got := find(out); got != fingerprint || code != agent.ExitPerson {
+		t.Errorf("check: exit %d, %s", code, out)
+	}
+	out, code = run(t, "check", "--state-dir", t.TempDir(), a.path("project_x.md"))
+	if code != agent.ExitPerson || strings.Contains(out, "fingerprint") {
+		t.Errorf("check without a policy: exit %d, %s", code, out)
+	}
+	out, code = run(t, "check", "--json", "--state-dir", t.TempDir(), a.path("project_x.md"))
+	if code != agent.ExitPerson || strings.Contains(out, "fingerprint") {
+		t.Errorf("check --json without a policy: exit %d, %s", code, out)
+	}
+	from := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(from, "other.md"), []byte(text), 0o600))
+	var b bytes.Buffer
+	hubCLI := func(args ...string) int {
+		b.Reset()
+		return hub.Main(t.Context(), append(args, "--hub", h.GRPCAddr), &b, &b)
+	}
+	token := h.TokenFile("acme", "pay", "writer")
+	if code := hubCLI("import", "--markdown", from, "--token-file", token, "--team", "acme", "--project", "pay"); code != 3 || find(b.String()) != fingerprint {
+		t.Errorf("import: exit %d, %s", code, b.String())
+	}
+	if code := hubCLI("policy", "set", "--token-file", h.TokenFile("acme", "", "admin"), "--team", "acme", "--allow", fingerprint); code != 0 {
+		t.Fatalf("policy set: exit %d, %s", code, b.String())
+	}
+	a.eventually("sends it", func(s agent.LinkStatus) bool { return s.InStep && len(s.Refusals) == 0 })
 }

@@ -200,6 +200,9 @@ func readTree(dir string, refuse func(memory.Violation)) (files []markdownFile, 
 		if f.content, f.info, err = readRegular(root, rel); err != nil {
 			return no(ruleUnreadable, bare(err).Error())
 		}
+		if size := max(f.info.Size(), int64(len(f.content))); size > memory.MaxMemoryBytes {
+			return no(memory.RuleContentSize, memory.TooLarge(size))
+		}
 		seen[p] = shown
 		files = append(files, f)
 		return nil

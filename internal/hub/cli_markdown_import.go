@@ -59,14 +59,19 @@ func (m *markdownImport) run(dir string) error {
 	return nil
 }
 
-// refuse lists a violation as file:line: rule: message.
+// refuse lists a violation as file:line: rule: message, of a secret with the fingerprint
+// by which the team can let it through.
 func (m *markdownImport) refuse(v memory.Violation) {
 	where := v.Path
 	if v.Line > 0 {
 		where += ":" + strconv.Itoa(v.Line)
 	}
 	m.refused[v.Path] = true
-	fmt.Fprintf(m.e.stdout, "%s: %s: %s\n", printable(where), v.Rule, printable(v.Message))
+	message := v.Message
+	if v.Fingerprint != "" {
+		message += "; fingerprint " + v.Fingerprint
+	}
+	fmt.Fprintf(m.e.stdout, "%s: %s: %s\n", printable(where), v.Rule, printable(message))
 }
 
 // judge returns the files that the rules of contents and the guard let through. It runs
@@ -78,7 +83,7 @@ func (m *markdownImport) judge(files []markdownFile, policy secretscan.Policy) [
 		if len(f.content) <= memory.MaxMemoryBytes {
 			findings, err := scanner.ScanWith(policy, string(f.path), f.content)
 			for _, v := range findings {
-				bad = append(bad, memory.Violation{Line: v.Line, Rule: v.Rule, Message: strings.TrimSuffix(v.Description, ".") + "; remove it from the file, and revoke it if it is real"})
+				bad = append(bad, memory.Violation{Line: v.Line, Rule: v.Rule, Fingerprint: v.Fingerprint, Message: strings.TrimSuffix(v.Description, ".") + "; remove it from the file, and revoke it if it is real"})
 			}
 			if err != nil && len(bad) == 0 {
 				bad = append(bad, memory.Violation{Rule: ruleGuardFailed, Message: err.Error()})

@@ -96,7 +96,7 @@ func TestRESTGolden(t *testing.T) {
 		{what: "create a team", method: "POST", path: "/v1/teams", headers: []string{"Content-Type: application/json"}, body: `{"teamId":"beta"}`, as: "admin"},
 		{what: "teams", method: "GET", path: "/v1/teams", as: "admin"},
 		{what: "redact", method: "POST", path: base + "/memories/a.md:redact", headers: []string{"Content-Type: application/json"}, body: `{"reason":"leak"}`, as: "admin"},
-		{what: "create with plain text", method: "PUT", path: base + "/memories/plain.md", headers: []string{"Content-Type: text/plain"}, body: one},
+		{what: "create with plain text", method: "PUT", path: base + "/memories/plain.md", headers: []string{"Content-Type: text/plain"}, body: string(note("plain"))},
 	} {
 		req, err := http.NewRequest(x.method, "http://"+h.HTTPAddr+x.path, strings.NewReader(x.body))
 		if err != nil {

@@ -69,7 +69,7 @@ func CheckRules(path Path, content []byte) error { return checkRules(path, conte
 func checkRules(path Path, content []byte) *checker {
 	c := &checker{path: path, content: content}
 	if len(content) > MaxMemoryBytes {
-		c.refuse(0, RuleContentSize, fmt.Sprintf("the memory has %d bytes, the limit is %d; split it", len(content), MaxMemoryBytes))
+		c.refuse(0, RuleContentSize, TooLarge(int64(len(content))))
 		return c
 	}
 	c.checkEncoding()
@@ -79,6 +79,12 @@ func checkRules(path Path, content []byte) *checker {
 		c.checkType()
 	}
 	return c
+}
+
+// TooLarge says that a text of that many bytes is no memory. Whoever reads no further
+// than MaxMemoryBytes says it of the whole.
+func TooLarge(size int64) string {
+	return fmt.Sprintf("the memory has %d bytes, the limit is %d; split it", size, MaxMemoryBytes)
 }
 
 type checker struct {

@@ -140,7 +140,7 @@ func (c *cycle) build(ctx context.Context, u unit, others *memory.CollisionIndex
 func (c *cycle) tooLarge(p memory.Path) Held {
 	f := c.snap.Files[p]
 	return Held{Path: p, ETag: f.ETag, By: HeldByGuard, Violations: []memory.Violation{{Path: string(p), Rule: memory.RuleContentSize,
-		Message: fmt.Sprintf("the memory has %d bytes, the limit is %d; split it", f.Size, memory.MaxMemoryBytes)}}}
+		Message: memory.TooLarge(f.Size)}}}
 }
 
 // outgoingIndex leaves out what stays here. ok is false when nothing is left to send;
