@@ -3,6 +3,7 @@ package agent
 import (
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/memsvc/memsvc/internal/clients/install"
 )
@@ -113,15 +114,19 @@ func (c *command) installEnv() (install.Env, error) {
 	return env, nil
 }
 
-// unequipped names, each in a line, the clients that are used here and know nothing of us.
+// unequipped names, each in a line, the clients that are used here and know nothing of us, or
+// not of all that we do.
 func (c *command) unequipped() (lines []string) {
 	env, err := c.installEnv()
 	if err != nil {
 		return nil
 	}
 	for _, client := range install.Clients() {
-		if s := client.Look(env); s.Used && !s.Installed {
+		switch s := client.Look(env); {
+		case s.Used && !s.Installed:
 			lines = append(lines, fmt.Sprintf("%s is used here without hooks and tools of ours; 'memsync-agent install %s' adds them", client.Title, client.Name))
+		case len(s.Lacks) > 0:
+			lines = append(lines, fmt.Sprintf("%s has hooks of an earlier version of this program, without %s; 'memsync-agent install %s' adds what lacks", client.Title, strings.Join(s.Lacks, ", "), client.Name))
 		}
 	}
 	return lines

@@ -3,6 +3,7 @@ package install
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -161,7 +162,9 @@ func seconds(d time.Duration) int { return int(d.Seconds()) }
 // State is how a client stands on this machine.
 type State struct {
 	Used      bool // its configuration directory is there
-	Installed bool // all of our entries are, for this person
+	Installed bool // our entries are, for this person
+	// Lacks names the events that an earlier version of this program did not install.
+	Lacks []string
 }
 
 // Look tells how a client stands, by its files alone.
@@ -174,8 +177,20 @@ func (c *Client) Look(env Env) State {
 	// Removing changes nothing in a file exactly when we are not in it.
 	changes, err := c.Plan(env, User, true)
 	s.Installed = err == nil
+	var ours strings.Builder
 	for _, ch := range changes {
 		s.Installed = s.Installed && !ch.Nothing()
+		ours.Write(ch.Before)
+	}
+	for _, ev := range hooks.Events(c.Name) {
+		// A line for a shell; the plugin of OpenCode has the name as a text.
+		call := ` hook ` + ev.Name + `\b`
+		if c.Name == hooks.OpenCode {
+			call = `"` + ev.Name + `"`
+		}
+		if s.Installed && !regexp.MustCompile(call).MatchString(ours.String()) {
+			s.Lacks = append(s.Lacks, ev.Name)
+		}
 	}
 	return s
 }

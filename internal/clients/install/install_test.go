@@ -291,6 +291,33 @@ func TestClaudeCodeGetsItsForm(t *testing.T) {
 	}
 }
 
+// What an earlier version installed lacks events that came later, and is known to.
+func TestEarlierInstallationsAreKnown(t *testing.T) {
+	for _, c := range install.Clients() {
+		h := newHome(t)
+		h.do(c.Name, install.User, false)
+		if s := c.Look(h.env); !s.Used || !s.Installed || len(s.Lacks) > 0 {
+			t.Errorf("%s, just installed: %+v", c.Name, s)
+		}
+	}
+	h := newHome(t)
+	h.do("claude-code", install.User, false)
+	whole := h.read(".claude/settings.json")
+	before, _, ok := strings.Cut(whole, `"PreCompact"`)
+	if !ok {
+		t.Fatalf("no PreCompact in\n%s", whole)
+	}
+	// Somebody else's hook of that event is none of ours.
+	h.write(".claude/settings.json", before+`"PreCompact": [{"hooks": [{"type": "command", "command": "say hook"}]}]}}`)
+	for _, c := range install.Clients() {
+		if c.Name == "claude-code" {
+			if diff := cmp.Diff(install.State{Used: true, Installed: true, Lacks: []string{"PreCompact"}}, c.Look(h.env)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		}
+	}
+}
+
 // An entry with command and args, as it was once written, gives its place to the line,
 // and is removed as ours.
 func TestClaudeCodeEntryWithArgs(t *testing.T) {
@@ -399,15 +426,15 @@ func TestApply(t *testing.T) {
 func TestLook(t *testing.T) {
 	h := newHome(t)
 	c := client(t, "gemini")
-	if s := c.Look(h.env); s != (install.State{}) {
+	if s := c.Look(h.env); !cmp.Equal(s, install.State{}) {
 		t.Errorf("nobody uses it: %+v", s)
 	}
 	h.write(".gemini/settings.json", "{}")
-	if s := c.Look(h.env); s != (install.State{Used: true}) {
+	if s := c.Look(h.env); !cmp.Equal(s, install.State{Used: true}) {
 		t.Errorf("used: %+v", s)
 	}
 	h.do("gemini", install.User, false)
-	if s := c.Look(h.env); s != (install.State{Used: true, Installed: true}) {
+	if s := c.Look(h.env); !cmp.Equal(s, install.State{Used: true, Installed: true}) {
 		t.Errorf("installed: %+v", s)
 	}
 }
