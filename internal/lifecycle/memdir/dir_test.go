@@ -36,7 +36,7 @@ func put(t *testing.T, d *memdir.Dir, path memory.Path, content []byte, want mem
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = d.Put(t.Context(), path, content, want, memory.EntryFor(path, fm))
+	_, err = d.Put(t.Context(), path, content, want, memory.EntryFor(path, fm), time.Time{})
 	return err
 }
 
@@ -233,7 +233,7 @@ func TestWhoPassesACapIsTold(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(d.Path(), "MEMORY.md"), []byte(lines.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	told, err := d.Put(t.Context(), "project_more.md", text("More", "x"), memory.IfAbsent(), memory.IndexEntry{Title: "More", Target: "project_more.md"})
+	told, err := d.Put(t.Context(), "project_more.md", text("More", "x"), memory.IfAbsent(), memory.IndexEntry{Title: "More", Target: "project_more.md"}, time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}

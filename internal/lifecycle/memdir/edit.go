@@ -11,11 +11,12 @@ import (
 )
 
 // Put writes a memory that meets want, then its line in the index. It returns what the
-// writer of the index should be told at once, such as a cap that is passed. Where the
+// writer of the index should be told at once, such as a cap that is passed. The file gets
+// the time at, as Write's does. Where the
 // process dies in between, the memory is there and its line is missing, which Mend adds.
 // A file that is there although want forbids it is fs.ErrExist, one that differs
 // ErrChanged; nothing is changed then.
-func (d *Dir) Put(ctx context.Context, path memory.Path, content []byte, want memory.Precondition, entry memory.IndexEntry) ([]memory.Violation, error) {
+func (d *Dir) Put(ctx context.Context, path memory.Path, content []byte, want memory.Precondition, entry memory.IndexEntry, at time.Time) ([]memory.Violation, error) {
 	if memory.IsIndex(path) {
 		return nil, fmt.Errorf("write %s: it is the index; memories get their lines by themselves", path)
 	}
@@ -24,7 +25,7 @@ func (d *Dir) Put(ctx context.Context, path memory.Path, content []byte, want me
 	}
 	var told []memory.Violation
 	err := d.locked(ctx, func() error {
-		if err := d.replace(string(path), content, want, time.Time{}); err != nil {
+		if err := d.replace(string(path), content, want, at); err != nil {
 			return fmt.Errorf("write %s: %w", path, err)
 		}
 		var err error

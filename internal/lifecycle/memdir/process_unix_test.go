@@ -48,14 +48,14 @@ func play(role, dir, name string) error {
 	switch role {
 	case "append":
 		path := memory.Path("project_" + name + ".md")
-		_, err = d.Put(ctx, path, text(name, "x"), memory.IfAbsent(), memory.IndexEntry{Title: name, Target: string(path)})
+		_, err = d.Put(ctx, path, text(name, "x"), memory.IfAbsent(), memory.IndexEntry{Title: name, Target: string(path)}, time.Time{})
 		return err
 	case "churn":
 		for i := 0; ; i++ {
 			path := memory.Path(fmt.Sprintf("project_%s_%d.md", name, i%5))
 			// Long enough that half of it would be seen.
 			content := []byte(strings.Repeat(fmt.Sprintf("line of %d\n", i), 2000))
-			_, err := d.Put(ctx, path, content, memory.Precondition{}, memory.IndexEntry{Title: name, Target: string(path)})
+			_, err := d.Put(ctx, path, content, memory.Precondition{}, memory.IndexEntry{Title: name, Target: string(path)}, time.Time{})
 			if err == nil && i%3 == 2 {
 				err = d.Remove(ctx, path, memory.Precondition{})
 			}

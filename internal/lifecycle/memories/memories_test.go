@@ -170,6 +170,10 @@ func TestShareMoves(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	old := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	if err := os.Chtimes(s.File(r), old, old); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := s.Share(t.Context(), r, memory.ETagOf([]byte("older"))); err == nil {
 		t.Error("a text that was not shown is shared")
 	}
@@ -180,8 +184,8 @@ func TestShareMoves(t *testing.T) {
 	if _, err := s.Get(t.Context(), r); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("it is still here: %v", err)
 	}
-	if got, _ := s.Get(t.Context(), w.Ref); string(got.Content) != string(m.Content) {
-		t.Errorf("shared as %q", got.Content)
+	if got, _ := s.Get(t.Context(), w.Ref); string(got.Content) != string(m.Content) || !got.Age().Equal(old) {
+		t.Errorf("shared as %q, of %s", got.Content, got.Age())
 	}
 	if indexOf(t, s, memory.ScopePrivate) != "" || !strings.Contains(indexOf(t, s, memory.ScopeTeam), "project_deploy.md") {
 		t.Errorf("indexes: %q, %q", indexOf(t, s, memory.ScopePrivate), indexOf(t, s, memory.ScopeTeam))

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
@@ -82,7 +83,7 @@ func (s *Store) Add(ctx context.Context, d Draft) (Written, error) {
 	if r.Scope == "" {
 		r.Scope = memory.ScopePrivate
 	}
-	w, err := s.put(ctx, r, content, memory.IfAbsent())
+	w, err := s.put(ctx, r, content, memory.IfAbsent(), time.Time{})
 	if errors.Is(err, fs.ErrExist) {
 		return Written{}, fmt.Errorf("%s is there already; change it with edit, or choose another name: %w", r, fs.ErrExist)
 	}
@@ -103,10 +104,11 @@ func (s *Store) Replace(ctx context.Context, r Ref, content []byte, old memory.E
 			content, _ = memory.WithModified(content, s.now())
 		}
 	}
-	return s.put(ctx, r, content, memory.IfMatch(old))
+	return s.put(ctx, r, content, memory.IfMatch(old), time.Time{})
 }
 
-func (s *Store) put(ctx context.Context, r Ref, content []byte, want memory.Precondition) (Written, error) {
+// put writes a memory; at is the time that its file gets, zero = the present.
+func (s *Store) put(ctx context.Context, r Ref, content []byte, want memory.Precondition, at time.Time) (Written, error) {
 	warnings, err := s.judge(ctx, r, content)
 	if err != nil {
 		return Written{}, err
@@ -117,7 +119,7 @@ func (s *Store) put(ctx context.Context, r Ref, content []byte, want memory.Prec
 	}
 	defer func() { _ = d.Close() }() // every write was synced by itself
 	fm, _, _ := memory.ParseFrontmatter(content)
-	told, err := d.Put(ctx, r.Path, content, want, memory.EntryFor(r.Path, fm))
+	told, err := d.Put(ctx, r.Path, content, want, memory.EntryFor(r.Path, fm), at)
 	if err != nil {
 		return Written{}, err
 	}
@@ -180,7 +182,8 @@ func (s *Store) MayShare(ctx context.Context, r Ref, content []byte) error {
 }
 
 // Share moves a personal memory that still is old to the team, under the same name: it
-// is there first, and gone here only then. A kill in between leaves both.
+// is there first, and gone here only then. A kill in between leaves both. It is as old there
+// as it was here.
 func (s *Store) Share(ctx context.Context, r Ref, old memory.ETag) (Written, error) {
 	m, err := s.Get(ctx, r)
 	if err != nil {
@@ -193,7 +196,7 @@ func (s *Store) Share(ctx context.Context, r Ref, old memory.ETag) (Written, err
 	if memory.ETagOf(m.Content) != old {
 		return Written{}, fmt.Errorf("%s changed since it was shown; look at it again", r)
 	}
-	w, err := s.put(ctx, to, m.Content, memory.IfAbsent())
+	w, err := s.put(ctx, to, m.Content, memory.IfAbsent(), m.ModTime)
 	if errors.Is(err, fs.ErrExist) {
 		// MayShare saw the same text there, or somebody wrote just now.
 		if err := s.MayShare(ctx, r, m.Content); err != nil {
