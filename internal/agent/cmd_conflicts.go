@@ -66,7 +66,7 @@ func (x *conflictsListCmd) Run(c *command) error {
 		if e.Deleted {
 			what = "deleted on the hub"
 		}
-		fmt.Fprintf(c.Stdout, "%s  %s  %s  %s  %s ago\n", e.ID, e.Link, e.Path, what, age(c.Now(), e.Since))
+		fmt.Fprintf(c.Stdout, "%s  %s  %s  %s  %s ago%s\n", e.ID, e.Link, e.Path, what, age(c.Now(), e.Since), e.alone())
 	}
 	return nil
 }

@@ -379,7 +379,7 @@ func (c *command) open(l Link, trashAge time.Duration) (*opened, error) {
 		o.policy.set(saved)
 	}
 	judge := guard{scanner: secretscan.New(secretscan.Options{CacheEntries: -1}), policy: o.policy}
-	o.report = &reporter{c: cl, key: l.Key(), guard: judge}
+	o.report = &reporter{c: cl, key: l.Key(), guard: judge, policy: o.policy}
 	o.redacted = redactions{state: c.state, link: l, now: c.Now}
 	rem := &remote{c: cl, key: l.Key(), redacting: o.redacted.note}
 	o.redacted.ask = rem.Redacted

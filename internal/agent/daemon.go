@@ -195,7 +195,7 @@ func (d *Daemon) start(l Link) error {
 	build := func() *syncer.Syncer { return syncer.New(ports, syncer.Options{TrashFor: d.opts.TrashAge}) }
 	r := &runner{
 		link: l, hub: h, remote: rem, log: log, m: d.m, now: d.opts.Now, build: build, s: build(),
-		watch: w, lock: newRootLock(l.Dir), gate: gate, redacted: redacted, report: &reporter{c: h.c, key: l.Key(), guard: judge},
+		watch: w, lock: newRootLock(l.Dir), gate: gate, redacted: redacted, report: &reporter{c: h.c, key: l.Key(), guard: judge, policy: judge.policy},
 		remember: func() error { return d.state.remember(l) },
 		told:     told{since: d.opts.Now()},
 		woken:    make(chan struct{}, 1), moved: make(chan struct{}),

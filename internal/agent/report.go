@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"time"
 
@@ -15,12 +16,37 @@ import (
 // here, and ends them here when they were resolved elsewhere. It comes after a cycle and
 // is never in a push's way; what fails is done after the next cycle.
 type reporter struct {
-	c     *client.Client
-	key   memory.ProjectKey
-	guard syncer.Guard
+	c      *client.Client
+	key    memory.ProjectKey
+	guard  syncer.Guard
+	policy *policyHolder
 
 	at  memory.Revision // the revision at which the hub was last asked
 	due time.Time       // when to ask again though nothing moves
+	// refused says that the hub does not let the credential write; nothing is sent with
+	// the same one under the same policy again.
+	refused bool
+	with    stance
+}
+
+// stance is what a refusal depends on.
+type stance struct {
+	credential [sha256.Size]byte
+	policy     int64
+}
+
+func (p *reporter) stance() stance {
+	return stance{p.c.CredentialFingerprint(), p.policy.get().Version}
+}
+
+// barred reports whether the hub has refused all that could be sent now.
+func (p *reporter) barred() bool { return p.refused && p.with == p.stance() }
+
+// bar notes that the hub refused who calls.
+func (p *reporter) bar(err error) {
+	if errors.Is(err, memory.ErrPermissionDenied) {
+		p.refused, p.with = true, p.stance()
+	}
 }
 
 // When the hub is asked which conflicts it still keeps. Who resolves one commits first
@@ -36,15 +62,27 @@ const (
 const maxTrusted = 100
 
 // round brings hub and machine into step with each other's open conflicts. It returns
-// when the next round is due though nothing moves; 0 is not at all.
+// when the next round is due though nothing moves; 0 is not at all. That the credential
+// may not write is an ErrPermissionDenied once, and then nothing until it may.
 func (p *reporter) round(ctx context.Context, s *syncer.Syncer, now time.Time) (next time.Duration, err error) {
 	var errs []error
+	version := p.policy.get().Version
+	barred := p.barred()
 	for _, c := range s.Status().Conflicts {
-		if !c.Reported {
-			errs = append(errs, p.report(ctx, s, c.ID))
+		if barred || c.Kept || c.Reported && c.PolicyVersion == version {
+			continue
 		}
+		err := p.report(ctx, s, c.ID)
+		errs = append(errs, err)
+		barred = errors.Is(err, memory.ErrPermissionDenied)
+	}
+	if barred {
+		errs = append(errs, p.leave(ctx, s))
 	}
 	st := s.Status()
+	if barred {
+		st.Resolved = nil // they wait as well
+	}
 	kept := 0
 	for _, c := range st.Conflicts {
 		if c.Kept {
@@ -64,7 +102,18 @@ func (p *reporter) round(ctx context.Context, s *syncer.Syncer, now time.Time) (
 	return max(p.due.Sub(now), time.Millisecond), errors.Join(errs...)
 }
 
-// report sends one conflict. A text that the guard refuses stays here.
+// leave notes of the conflicts that are not sent why they are not.
+func (p *reporter) leave(ctx context.Context, s *syncer.Syncer) error {
+	var errs []error
+	for _, c := range s.Status().Conflicts {
+		if !c.Reported {
+			errs = append(errs, s.MarkReported(ctx, c.ID, syncer.Report{Refusal: string(memory.ReasonPermissionDenied)}))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// report sends one conflict. A text that the guard refuses, here or on the hub, stays here.
 func (p *reporter) report(ctx context.Context, s *syncer.Syncer, id string) error {
 	t, err := s.Conflict(ctx, id)
 	if errors.Is(err, syncer.ErrNoConflict) {
@@ -77,14 +126,36 @@ func (p *reporter) report(ctx context.Context, s *syncer.Syncer, id string) erro
 	if err != nil {
 		return err
 	}
-	kept := len(verdict.Violations) == 0
-	if kept {
-		_, err := p.c.ReportConflict(ctx, p.key, client.Conflict{Path: t.Path, Text: t.Ours, HubETag: t.Hub, BaseETag: t.Conflict.Base})
-		if err != nil {
-			return err
-		}
+	r := syncer.Report{PolicyVersion: verdict.PolicyVersion}
+	if len(verdict.Violations) > 0 {
+		r.Refusal = verdict.Violations[0].Rule
+		return s.MarkReported(ctx, id, r)
 	}
-	return s.MarkReported(ctx, id, kept)
+	_, err = p.c.ReportConflict(ctx, p.key, client.Conflict{Path: t.Path, Text: t.Ours, HubETag: t.Hub, BaseETag: t.Conflict.Base})
+	if err == nil {
+		return s.MarkReported(ctx, id, syncer.Report{Kept: true})
+	}
+	if r.Refusal = refusalOfText(err); r.Refusal == "" {
+		return err
+	}
+	p.bar(err)
+	if merr := s.MarkReported(ctx, id, r); merr != nil || errors.Is(err, memory.ErrPermissionDenied) {
+		return errors.Join(err, merr)
+	}
+	return nil
+}
+
+// refusalOfText says why the hub does not keep a text, and will not however often it is
+// asked: the first rule that it breaks, else the error's reason; "" where that may pass.
+func refusalOfText(err error) string {
+	var e *memory.Error
+	if !errors.As(err, &e) || client.IsPassing(err) || e.Reason == memory.ReasonUnauthenticated || e.Reason == memory.ReasonNotFound {
+		return ""
+	}
+	if len(e.Violations) > 0 {
+		return e.Violations[0].Rule
+	}
+	return string(e.Reason)
 }
 
 // compare takes conflicts off the hub that are resolved here, and ends those here that
@@ -106,6 +177,7 @@ func (p *reporter) compare(ctx context.Context, s *syncer.Syncer, st syncer.Stat
 	for _, r := range st.Resolved {
 		if name, listed := there[text{r.Path, r.Local}]; listed {
 			if err := p.c.ResolveConflict(ctx, name); err != nil && !errors.Is(err, memory.ErrNotFound) {
+				p.bar(err)
 				return err
 			}
 			delete(there, text{r.Path, r.Local})

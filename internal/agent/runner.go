@@ -262,7 +262,10 @@ func (r *runner) cycle(ctx context.Context, news bool) time.Duration {
 	}
 	if len(st.Conflicts)+len(st.Resolved) > 0 {
 		next, err := r.report.round(ctx, r.syncer(), r.now())
-		if err != nil {
+		switch {
+		case errors.Is(err, memory.ErrPermissionDenied):
+			r.log.Warn("the texts of conflicts stay on this machine alone", "error", err, "retry", "when the credential or the team's policy changes")
+		case err != nil:
 			r.log.Debug("conflicts are not all known to the hub", "error", err)
 		}
 		wait = sooner(wait, next)

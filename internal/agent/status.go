@@ -115,6 +115,26 @@ type ConflictEntry struct {
 	HubRevision int64     `json:"hub_revision"`
 	Deleted     bool      `json:"deleted_on_hub"`
 	Since       time.Time `json:"since"`
+	// OnlyHere says why the hub does not keep the text of this machine: a rule of the
+	// guard, the reason of the hub's refusal, or onlyHereYet; "" = it keeps it.
+	OnlyHere string `json:"only_here,omitempty"`
+}
+
+// onlyHereYet: the hub was not told of the conflict yet.
+const onlyHereYet = "not-reported"
+
+// alone says for a person that the text is on this machine alone, and why; "" if not.
+func (c ConflictEntry) alone() string {
+	const only = ", its text is on this machine only"
+	switch c.OnlyHere {
+	case "":
+		return ""
+	case onlyHereYet:
+		return only + " so far"
+	case string(memory.ReasonPermissionDenied):
+		return only + ": the credential may not write"
+	}
+	return only + ": " + c.OnlyHere
 }
 
 // HaltEntry says why a link stands still.
@@ -200,7 +220,17 @@ func findingOf(v memory.Violation) Finding {
 }
 
 func conflictEntry(c syncer.Conflict) ConflictEntry {
-	return ConflictEntry{ID: c.ID, Path: string(c.Path), HubRevision: int64(c.HubRevision), Deleted: c.Hub == "", Since: c.Time.UTC()}
+	e := ConflictEntry{ID: c.ID, Path: string(c.Path), HubRevision: int64(c.HubRevision), Deleted: c.Hub == "", Since: c.Time.UTC()}
+	switch {
+	case c.Kept:
+	case c.Refusal != "":
+		e.OnlyHere = c.Refusal
+	case c.Reported:
+		e.OnlyHere = syncer.HeldByGuard // an older agent noted no more
+	default:
+		e.OnlyHere = onlyHereYet
+	}
+	return e
 }
 
 func haltEntry(h *syncer.Halt) *HaltEntry {

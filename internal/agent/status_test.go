@@ -25,8 +25,8 @@ func sample() Status {
 			{Path: "project_y.md", By: syncer.HeldByDisk, Since: noon.Add(-time.Hour)},
 		},
 		Conflicts: []syncer.Conflict{
-			{ID: "1d0d4f1d8e17", Path: "project_z.md", Local: "l", Hub: "h", HubRevision: 40, Time: noon.Add(-2 * time.Minute)},
-			{ID: "2d0d4f1d8e17", Path: "project_w.md", Local: "l", HubRevision: 39, Time: noon.Add(-3 * 24 * time.Hour)},
+			{ID: "1d0d4f1d8e17", Path: "project_z.md", Local: "l", Hub: "h", HubRevision: 40, Time: noon.Add(-2 * time.Minute), Reported: true, Kept: true},
+			{ID: "2d0d4f1d8e17", Path: "project_w.md", Local: "l", HubRevision: 39, Time: noon.Add(-3 * 24 * time.Hour), Reported: true, Refusal: "github-pat"},
 		},
 		Warnings:   []memory.Violation{{Path: "MEMORY.md", Line: 3, Rule: "index-line", Message: "long"}},
 		Unreadable: []memory.Path{"sub"},

@@ -196,18 +196,29 @@ func (s *Syncer) resolved(ctx context.Context, u Update) error {
 	return nil
 }
 
-// MarkReported notes that the hub was told of a conflict, and whether it keeps the text.
-func (s *Syncer) MarkReported(ctx context.Context, id string, kept bool) error {
+// Report is what became of an attempt to have the hub keep the text of a conflict.
+type Report struct {
+	Kept bool
+	// Refusal and PolicyVersion: see Conflict. A refused credential leaves the conflict to
+	// be reported, any other refusal holds for this text and policy.
+	Refusal       string
+	PolicyVersion int64
+}
+
+// MarkReported notes what became of reporting a conflict.
+func (s *Syncer) MarkReported(ctx context.Context, id string, r Report) error {
 	s.run.Lock()
 	defer s.run.Unlock()
 	if err := s.load(ctx); err != nil {
 		return err
 	}
 	x, ok := s.state.Conflicts[id]
-	if !ok || x.Reported {
+	was := x
+	x.Reported, x.Kept = r.Refusal != string(memory.ReasonPermissionDenied), r.Kept
+	x.Refusal, x.PolicyVersion = r.Refusal, r.PolicyVersion
+	if !ok || x == was {
 		return nil
 	}
-	x.Reported, x.Kept = true, kept
 	return s.resolved(ctx, Update{PutConflicts: []Conflict{x}})
 }
 

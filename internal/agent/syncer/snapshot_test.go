@@ -256,7 +256,7 @@ func TestRestoredHubIsToldOfConflictsAgain(t *testing.T) {
 	if len(open) != 1 {
 		t.Fatalf("conflicts %+v", open)
 	}
-	if err := a.s.MarkReported(t.Context(), open[0].ID, true); err != nil {
+	if err := a.s.MarkReported(t.Context(), open[0].ID, syncer.Report{Kept: true}); err != nil {
 		t.Fatal(err)
 	}
 	w.putBack(snapshot, a)

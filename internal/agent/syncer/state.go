@@ -108,6 +108,11 @@ type Conflict struct {
 	Time         time.Time // when it was found
 	Reported     bool      // the hub was told, or its guard would refuse the text
 	Kept         bool      // the hub keeps the text; when it has it no more, it was resolved elsewhere
+	// Refusal is why the hub does not keep the text: a rule of the guard, or the reason of
+	// the hub's error; "" where nothing refused it, or an older agent did not note what.
+	Refusal string
+	// PolicyVersion is the guard policy's under which a rule refused it.
+	PolicyVersion int64
 }
 
 // Resolved is a conflict that was resolved here and is still to be taken off the hub.
