@@ -87,6 +87,11 @@ func versionsOf(ctx context.Context, cl *client.Client, key memory.ProjectKey, p
 			case err != nil:
 				return nil, err
 			default:
+				// A marker stands where a redaction put it. Earlier versions hold it in
+				// place of a text that nobody knows any more.
+				if commit.Changes[i].Kind == memory.Put && len(out) > 0 && memory.IsRedactionMarker(m.Content) {
+					m.Content = nil
+				}
 				out = append(out, version{commit, m.Content})
 			}
 			if from := commit.Changes[i].RenamedFrom; from != "" {

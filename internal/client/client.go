@@ -238,7 +238,7 @@ func (c *Client) domain(ctx context.Context, err error) error {
 		return &told
 	case e.Reason == memory.ReasonUnavailable:
 		told := *e
-		told.Message = fmt.Sprintf("hub %s cannot be reached: %s", c.opts.Addr, plainWords(e.Message, c.opts.usesTLS()))
+		told.Message = fmt.Sprintf("hub %s cannot be reached: %s", c.opts.Addr, plainWords(e.Message, c.opts.usesTLS(), c.opts.CertFile != ""))
 		return &told
 	case e.Reason == memory.ReasonUnauthenticated && strings.HasPrefix(e.Message, credsFailed):
 		told := *e

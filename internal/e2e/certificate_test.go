@@ -67,6 +67,10 @@ client-certificates:
 	if err == nil || !strings.Contains(out, "mallory") || strings.Contains(out, "token file") {
 		t.Errorf("a certificate without a rule: %v\n%s", err, out)
 	}
+	out, err = agentWith("", "sync", "--hub", h.GRPCAddr, "--ca-file", at("hub.pem"), "--token-file", h.TokenFile("acme", "pay", "writer"), "--team", "acme", "--project", "pay", "--dir", at("team"), "--state-dir", at("without"))
+	if err == nil || !strings.Contains(out, "client certificate; give one with --cert-file and --key-file") {
+		t.Errorf("no certificate: %v\n%s", err, out)
+	}
 
 	copyTo := func(from, to string) {
 		t.Helper()
