@@ -114,7 +114,9 @@ func (c *Client) Redact(ctx context.Context, key memory.ProjectKey, path memory.
 // AuditEvent is one admin act or refusal.
 type AuditEvent struct {
 	ID                                            int64
-	Time                                          time.Time
+	Time                                          time.Time // of the first one
+	Count                                         int64     // how often
+	LastTime                                      time.Time // of the last one; zero while Count is 1
 	Team                                          memory.Team
 	Principal, Action, Subject, Detail, RequestID string
 }
@@ -139,8 +141,12 @@ func (c *Client) Audit(ctx context.Context, team memory.Team, limit int) ([]Audi
 			if err != nil {
 				return nil, err
 			}
+			last, err := wire.TimeFromProto("last_event_time", e.GetLastEventTime())
+			if err != nil {
+				return nil, err
+			}
 			out = append(out, AuditEvent{
-				ID: e.GetEventId(), Time: at, Team: memory.Team(e.GetTeamId()), Principal: e.GetPrincipal(),
+				ID: e.GetEventId(), Time: at, Count: max(e.GetCount(), 1), LastTime: last, Team: memory.Team(e.GetTeamId()), Principal: e.GetPrincipal(),
 				Action: e.GetAction(), Subject: e.GetSubject(), Detail: e.GetDetail(), RequestID: e.GetRequestId(),
 			})
 		}

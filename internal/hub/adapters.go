@@ -97,17 +97,17 @@ func newObserver(reg prometheus.Registerer, feed *changefeed.Feed) *observer {
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 5, 30, 300},
 		}),
 		auditLost: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "memsvc_audit_lost_total", Help: "Refusals that could not be written to the audit log.",
+			Name: "memsvc_audit_lost_total", Help: "Refusals, and ends of acts, that could not be written to the audit log.",
 		}),
 		rescan: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "memsvc_rescan_hits_total", Help: "Findings in stored texts when rules had changed; they are served until redacted.",
 		}),
 		compacted: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "memsvc_compacted_total", Help: "What retention removed: commits, versions, bytes.",
+			Name: "memsvc_compacted_total", Help: "What retention removed: commits, versions, bytes, audit_events.",
 		}, []string{"what"}),
 		rules: &labelBound{most: maxRules},
 	}
-	for _, what := range []string{"versions", "commits", "bytes"} {
+	for _, what := range []string{"versions", "commits", "bytes", "audit_events"} {
 		o.compacted.WithLabelValues(what) // it begins at zero, so that the first removal shows
 	}
 	reg.MustRegister(o.commits, o.refusals, o.lag, o.auditLost, o.rescan, o.compacted,
@@ -124,10 +124,13 @@ func newObserver(reg prometheus.Registerer, feed *changefeed.Feed) *observer {
 	return o
 }
 
-func (o *observer) Commit(outcome string)           { o.commits.WithLabelValues(outcome).Inc() }
-func (o *observer) Refused(rule string)             { o.refusals.WithLabelValues(o.rules.bound(rule)).Inc() }
-func (o *observer) Delivered(lag time.Duration)     { o.lag.Observe(lag.Seconds()) }
-func (o *observer) AuditLost()                      { o.auditLost.Inc() }
+func (o *observer) Commit(outcome string)       { o.commits.WithLabelValues(outcome).Inc() }
+func (o *observer) Refused(rule string)         { o.refusals.WithLabelValues(o.rules.bound(rule)).Inc() }
+func (o *observer) Delivered(lag time.Duration) { o.lag.Observe(lag.Seconds()) }
+func (o *observer) AuditLost(n int64)           { o.auditLost.Add(float64(n)) }
+func (o *observer) AuditTrimmed(n int64) {
+	o.compacted.WithLabelValues("audit_events").Add(float64(n))
+}
 func (o *observer) RescanHits(_ memory.Team, n int) { o.rescan.Add(float64(n)) }
 
 func (o *observer) Compacted(versions, commits, bytes int64) {

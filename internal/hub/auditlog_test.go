@@ -3,6 +3,7 @@ package hub_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -12,8 +13,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	memsvcv1 "github.com/memsvc/memsvc/api/proto/memsvc/v1"
 	"github.com/memsvc/memsvc/internal/hub"
+	"github.com/memsvc/memsvc/internal/hub/service"
 	"github.com/memsvc/memsvc/internal/hub/store"
 	"github.com/memsvc/memsvc/internal/hubtest"
 	"github.com/memsvc/memsvc/internal/memory"
@@ -101,5 +105,95 @@ func TestImportNamesMachineAndClient(t *testing.T) {
 	by := res.GetCommits()[0].GetAuthor()
 	if !strings.HasPrefix(by.GetClient(), "memsvc/") || by.GetMachine() != name && by.GetMachine() != "" {
 		t.Errorf("author %v, want client memsvc/… on %s", by, name)
+	}
+}
+
+// auditOf lists the events of one action as lines, the newest first.
+func auditOf(t *testing.T, h *hubtest.Hub, action string) (out []string) {
+	t.Helper()
+	events, _, err := h.Service().AuditEvents(t.Context(), hubtest.Admin(), "", service.Page{Size: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range events {
+		if e.Action == action {
+			out = append(out, fmt.Sprint(e.Team, " ", e.Principal, " ", e.Subject, " ", e.Detail, " ", e.Count))
+		}
+	}
+	return out
+}
+
+// TestRefusalsAtTheEdgeAreOnRecord records known identities that are refused before their
+// call is looked at, folded, over gRPC and REST, for the admins of their team. Who is
+// nobody makes no event, only a line in the log and a number.
+func TestRefusalsAtTheEdgeAreOnRecord(t *testing.T) {
+	h := hubtest.Start(t, hubtest.Options{Config: func(c *hub.Config) { c.Rate, c.RateBurst = 0.001, 2 }})
+	get := func(token string) int {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+h.HTTPAddr+"/v1/"+project, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+token)
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := res.Body.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return res.StatusCode
+	}
+	fast := as(t, h, h.Token("acme", "app", "reader"))
+	limited := 0
+	for range 20 {
+		if _, err := fast.GetProject(fast.ctx(t), &memsvcv1.GetProjectRequest{Name: project}); err != nil {
+			wantReason(t, err, memory.ReasonRateLimited)
+			limited++
+		}
+	}
+	if code := get(fast.token); code != http.StatusTooManyRequests {
+		t.Fatalf("REST past the rate: %d", code)
+	}
+	revoked, id := h.TokenWithID("acme", "app", "writer")
+	if err := h.Service().RevokeToken(t.Context(), hubtest.Admin(), id); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{revoked, revoked, "", "none", "msv_none"} {
+		if code := get(text); code != http.StatusUnauthorized {
+			t.Fatalf("%q: %d", text, code)
+		}
+	}
+	want := []string{
+		"acme token:acme-app-writer MemoryService/GetProject UNAUTHENTICATED 2",
+		fmt.Sprint("acme token:acme-app-reader MemoryService/GetProject RATE_LIMITED ", limited+1),
+	}
+	if d := cmp.Diff(want, auditOf(t, h, "call.refused")); d != "" {
+		t.Errorf("on record (-want +got):\n%s", d)
+	}
+	if metrics := metricsText(t, h); !strings.Contains(metrics, `memsvc_rpc_calls_total{code="Unauthenticated",method="MemoryService/GetProject"} 5`) {
+		t.Errorf("no number of calls without a credential in the metrics")
+	}
+}
+
+// TestRefusalsSayWhere names file, line, rule and fingerprint of what was refused, and no
+// name of a file that is a secret.
+func TestRefusalsSayWhere(t *testing.T) {
+	h := hubtest.Start(t, hubtest.Options{})
+	c := as(t, h, h.Token("acme", "app", "writer"))
+	secret := fakeSecret(1)
+	_, err := c.commit(t, put("project_x.md", "one\ntoken = "+secret))
+	wantReason(t, err, memory.ReasonSecretDetected)
+	_, err = c.commit(t, put("project_"+secret+".md", "one"))
+	wantReason(t, err, memory.ReasonSecretDetected)
+	events := auditOf(t, h, "commit.refused")
+	if len(events) != 2 {
+		t.Fatalf("%q: want two events", events)
+	}
+	if !regexp.MustCompile(`SECRET_DETECTED; project_x\.md:7 github-pat [0-9a-f]{64}`).MatchString(events[1]) {
+		t.Errorf("%q: want file, line, rule and fingerprint", events[1])
+	}
+	if !strings.Contains(events[0], "github-pat") || strings.Contains(events[0], secret) {
+		t.Errorf("%q: want the rule without the name", events[0])
 	}
 }

@@ -2,6 +2,7 @@ package hub
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -403,9 +404,9 @@ func (c *auditCmd) Run(e *env) error {
 		if err != nil {
 			return err
 		}
-		return e.table("TIME\tPRINCIPAL\tACTION\tSUBJECT\tDETAIL", func(row func(...any)) {
+		return e.table("TIME\tCOUNT\tLAST\tTEAM\tPRINCIPAL\tACTION\tSUBJECT\tREQUEST\tDETAIL", func(row func(...any)) {
 			for _, ev := range events {
-				row(timeText(ev.Time), ev.Principal, ev.Action, ev.Subject, ev.Detail)
+				row(timeText(ev.Time), ev.Count, timeText(ev.LastTime), cmp.Or(string(ev.Team), "-"), ev.Principal, ev.Action, ev.Subject, cmp.Or(ev.RequestID, "-"), ev.Detail)
 			}
 		})
 	})

@@ -23,6 +23,7 @@ type Config struct {
 	LogLevel  string `help:"debug, info, warn or error." default:"info" enum:"debug,info,warn,error"`
 
 	Retention       time.Duration `help:"How long replaced versions are kept, where a team does not say otherwise." default:"2160h"`
+	AuditRetention  time.Duration `help:"How long events of the audit log are kept." default:"9600h"`
 	MaxProjectFiles int64         `help:"Living memories of a project, where a team does not say otherwise." default:"10000"`
 	MaxProjectBytes int64         `help:"Bytes of a project's living memories, where a team does not say otherwise." default:"268435456"`
 	MaxConnections  int           `help:"gRPC connections at a time." default:"10000"`

@@ -89,6 +89,7 @@ func (c Config) checkPlaces() (errs []error) {
 func (c Config) checkBounds() []error {
 	return []error{
 		within("--retention", c.Retention, minRetention, maxRetention),
+		within("--audit-retention", c.AuditRetention, minRetention, maxRetention),
 		within("--max-project-files", c.MaxProjectFiles, 1, mostFiles),
 		within("--max-project-bytes", c.MaxProjectBytes, 1, mostBytes),
 		within("--max-connections", c.MaxConnections, 1, mostConns),

@@ -20,7 +20,7 @@ import (
 func soundConfig() hub.Config {
 	return hub.Config{
 		DataDir: "/data", GRPCAddr: "127.0.0.1:7420", HTTPAddr: "127.0.0.1:7421", OpsAddr: "127.0.0.1:7422",
-		LogFormat: "text", LogLevel: "info", Retention: time.Hour, MaxProjectFiles: 1, MaxProjectBytes: 1,
+		LogFormat: "text", LogLevel: "info", Retention: time.Hour, AuditRetention: time.Hour, MaxProjectFiles: 1, MaxProjectBytes: 1,
 		MaxConnections: 1, MaxPerPeer: 1, MaxWatchers: 1, Rate: 1, RateBurst: 1, DrainTimeout: time.Second,
 	}
 }
@@ -44,6 +44,7 @@ var nonsense = map[string]map[any]string{
 	"Insecure":        nil, // true and false both work
 	"LogFormat":       {"xml": "text, json"},
 	"LogLevel":        {"loud": "debug, info, warn, error"},
+	"AuditRetention":  {time.Duration(0): "--audit-retention 0s: want 1h0m0s to", time.Duration(math.MaxInt64): "--audit-retention"},
 	"Retention":       {time.Duration(0): "--retention 0s: want 1h0m0s to", -time.Hour: "--retention -1h0m0s", time.Minute: "--retention", time.Duration(math.MaxInt64): "--retention"},
 	"MaxProjectFiles": {int64(0): "--max-project-files 0: want 1 to 100000000", int64(-1): "--max-project-files -1", int64(math.MaxInt64): "--max-project-files"},
 	"MaxProjectBytes": {int64(0): "--max-project-bytes 0", int64(-5): "--max-project-bytes -5", int64(math.MaxInt64): "--max-project-bytes"},

@@ -43,9 +43,9 @@ func TestFirstStepsOnADatabase(t *testing.T) {
 		{[]string{"token", "bootstrap"}, 2, "", "run memsvc migrate"},
 		{[]string{"migrate", "--restored"}, 2, "", "the database holds no hub's data, so no backup was put back into it"},
 		{[]string{"token", "bootstrap"}, 2, "", "run memsvc migrate"}, // nothing was made
-		{[]string{"migrate"}, 0, "migrated the schema from 0 to 1", ""},
-		{[]string{"migrate", "--restored"}, 2, "the schema is up to date: 1", "the database holds no hub's data"},
-		{[]string{"migrate"}, 0, "the schema is up to date: 1", ""},
+		{[]string{"migrate"}, 0, "migrated the schema from 0 to 2", ""},
+		{[]string{"migrate", "--restored"}, 2, "the schema is up to date: 2", "the database holds no hub's data"},
+		{[]string{"migrate"}, 0, "the schema is up to date: 2", ""},
 		{[]string{"token", "bootstrap"}, 0, "msv_", ""},
 		{[]string{"token", "bootstrap"}, 1, "", "memsvc token create"},
 		{[]string{"token", "bootstrap", "--out", filepath.Join(t.TempDir(), "new")}, 1, "", "memsvc token create"},
@@ -100,7 +100,7 @@ func TestDataDirBesideADatabase(t *testing.T) {
 		var log hubtest.Buffer
 		cfg := hub.Config{
 			DataDir: dir, DatabaseURL: url, Migrate: true, GRPCAddr: "127.0.0.1:0", HTTPAddr: "127.0.0.1:0", OpsAddr: "127.0.0.1:0",
-			Retention: time.Hour, MaxProjectFiles: 1, MaxProjectBytes: 1, MaxConnections: 1, MaxWatchers: 1, RateBurst: 1,
+			Retention: time.Hour, AuditRetention: time.Hour, MaxProjectFiles: 1, MaxProjectBytes: 1, MaxConnections: 1, MaxWatchers: 1, RateBurst: 1,
 		}
 		h, err := hub.Start(t.Context(), cfg, hub.Deps{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		if err == nil {

@@ -672,7 +672,7 @@ func TestStartRefusals(t *testing.T) {
 	h := hubtest.Start(t, hubtest.Options{SQLite: true})
 	base := hub.Config{
 		DataDir: t.TempDir(), GRPCAddr: "127.0.0.1:0", HTTPAddr: "127.0.0.1:0", OpsAddr: "127.0.0.1:0",
-		Retention: time.Hour, MaxProjectFiles: 1, MaxProjectBytes: 1, MaxConnections: 1, MaxWatchers: 1, RateBurst: 1,
+		Retention: time.Hour, AuditRetention: time.Hour, MaxProjectFiles: 1, MaxProjectBytes: 1, MaxConnections: 1, MaxWatchers: 1, RateBurst: 1,
 	}
 	for name, tc := range map[string]struct {
 		change func(*hub.Config)

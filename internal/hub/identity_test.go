@@ -137,6 +137,20 @@ func TestJWTAtTheBorder(t *testing.T) {
 			t.Errorf("%s: the error shows the token", name)
 		}
 	}
+	// Whom no rule knows is on record for the hub's admins; who is nobody is not.
+	events, err = admin.ListAuditEvents(admin.ctx(t), &memsvcv1.ListAuditEventsRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var calls []string
+	for _, e := range events.GetEvents() {
+		if e.GetAction() == "call.refused" {
+			calls = append(calls, e.GetTeamId()+" "+e.GetPrincipal()+" "+e.GetSubject()+" "+e.GetDetail())
+		}
+	}
+	if want := " oidc:cluster:system:serviceaccount:other:one MemoryService/GetProject PERMISSION_DENIED"; len(calls) != 1 || calls[0] != want {
+		t.Errorf("calls refused, on record: %q, want %q", calls, want)
+	}
 	_, metrics := fetch(t, "http://"+h.OpsAddr+"/metrics")
 	for _, part := range strings.Split(text, ".") {
 		for where, all := range map[string]string{"log": h.Log.String(), "metrics": metrics} {
@@ -340,7 +354,7 @@ func TestIdentityFileRefused(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "data")
 		_, err := hub.Start(t.Context(), hub.Config{
 			DataDir: dir, GRPCAddr: "127.0.0.1:0", HTTPAddr: "127.0.0.1:0", OpsAddr: "127.0.0.1:0", IdentityFile: file,
-			Retention: time.Hour, MaxProjectFiles: 1, MaxProjectBytes: 1, MaxConnections: 1, MaxWatchers: 1, RateBurst: 1,
+			Retention: time.Hour, AuditRetention: time.Hour, MaxProjectFiles: 1, MaxProjectBytes: 1, MaxConnections: 1, MaxWatchers: 1, RateBurst: 1,
 		}, hub.Deps{Logger: quiet()})
 		var usage *hub.ConfigError
 		if !errors.As(err, &usage) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "--identity-file "+file) {

@@ -68,7 +68,7 @@ func TestAddressTakenMakesNothing(t *testing.T) {
 }
 
 func testConfig(c hub.Config) hub.Config {
-	c.Retention, c.MaxProjectFiles, c.MaxProjectBytes = 24*60*60*1e9, 1, 1
+	c.Retention, c.AuditRetention, c.MaxProjectFiles, c.MaxProjectBytes = 24*60*60*1e9, 24*60*60*1e9, 1, 1
 	c.MaxConnections, c.MaxWatchers, c.RateBurst = 1, 1, 1
 	return c
 }

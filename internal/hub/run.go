@@ -284,7 +284,7 @@ func (h *Hub) build(cfg Config, deps Deps, now func() time.Time, files *tlsFiles
 		Archive: archiver{watched, now, nil}, MintToken: authn.Mint, Revoked: auth.Revoked, TempDir: cfg.tempDir(), Replica: h.replica,
 		Limits: service.Limits{
 			Quota:     store.Quota{Files: cfg.MaxProjectFiles, Bytes: cfg.MaxProjectBytes},
-			Retention: cfg.Retention, Watchers: cfg.MaxWatchers,
+			Retention: cfg.Retention, AuditRetention: cfg.AuditRetention, Watchers: cfg.MaxWatchers,
 		},
 	})
 	opts := rpc.Options{

@@ -87,7 +87,7 @@ func (h *Hub) StartAgain() {
 	}
 	cfg := hub.Config{
 		DataDir: h.DataDir, GRPCAddr: h.GRPCAddr, HTTPAddr: h.HTTPAddr, OpsAddr: h.OpsAddr,
-		Retention: memory.Retention, MaxProjectFiles: memory.MaxProjectFiles, MaxProjectBytes: memory.MaxProjectBytes,
+		Retention: memory.Retention, AuditRetention: memory.AuditRetention, MaxProjectFiles: memory.MaxProjectFiles, MaxProjectBytes: memory.MaxProjectBytes,
 		MaxConnections: 10_000, MaxPerPeer: 10_000, MaxWatchers: 50_000, Rate: 0, RateBurst: 1, DrainTimeout: 5 * time.Second,
 	}
 	level := slog.LevelDebug

@@ -23,6 +23,9 @@ const (
 	MaxIndexLineChars = 150
 	// Retention is how long every version of every memory is kept (SPEC 4.6).
 	Retention = 90 * 24 * time.Hour
+	// AuditRetention is how long the audit log keeps an event: over a year, so that one
+	// year's review finds the last one's.
+	AuditRetention = 400 * 24 * time.Hour
 	// RequestIDLifetime is how long a request id is remembered (SPEC 13.13).
 	RequestIDLifetime = 24 * time.Hour
 )

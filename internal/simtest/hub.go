@@ -123,7 +123,8 @@ type nobody struct{}
 func (nobody) Commit(string)                 {}
 func (nobody) Refused(string)                {}
 func (nobody) Delivered(time.Duration)       {}
-func (nobody) AuditLost()                    {}
+func (nobody) AuditLost(int64)               {}
+func (nobody) AuditTrimmed(int64)            {}
 func (nobody) RescanHits(memory.Team, int)   {}
 func (nobody) Compacted(int64, int64, int64) {}
 

@@ -138,7 +138,8 @@ func unauthenticated() error {
 }
 
 // Authenticate returns who the value of an authorization header stands for. The
-// error is an ErrUnauthenticated; of a JWT also an ErrUnavailable when its issuer's keys
+// error is an ErrUnauthenticated, with the identity beside it if the token is known and
+// revoked or expired; of a JWT also an ErrUnavailable when its issuer's keys
 // are not at hand, and an ErrPermissionDenied, with the identity beside it, when no
 // rule gives it a role; or the directory's trouble.
 func (a *Authenticator) Authenticate(ctx context.Context, header string) (Identity, error) {
@@ -186,7 +187,7 @@ func (a *Authenticator) byHash(ctx context.Context, hash string) (Identity, erro
 		return Identity{}, c.err
 	}
 	if c.id.Revoked || (!c.id.Expire.IsZero() && !now.Before(c.id.Expire)) {
-		return Identity{}, unauthenticated()
+		return c.id, unauthenticated()
 	}
 	return c.id, nil
 }

@@ -190,7 +190,7 @@ func (s *adminServer) ListAuditEvents(ctx context.Context, req *memsvcv1.ListAud
 	out := &memsvcv1.ListAuditEventsResponse{NextPageToken: next}
 	for _, e := range events {
 		out.Events = append(out.Events, &memsvcv1.AuditEvent{
-			EventId: e.ID, EventTime: wire.TimeToProto(e.Time), TeamId: string(e.Team), Principal: e.Principal,
+			Count: e.Count, LastEventTime: wire.TimeToProto(e.LastTime), EventId: e.ID, EventTime: wire.TimeToProto(e.Time), TeamId: string(e.Team), Principal: e.Principal,
 			Action: e.Action, Subject: e.Subject, Detail: e.Detail, RequestId: e.RequestID,
 		})
 	}

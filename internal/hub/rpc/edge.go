@@ -42,6 +42,8 @@ type edge struct {
 	// without what must not be told.
 	secret   func(text string) bool
 	discreet func(error) error
+	// refused puts on record that a known identity was refused at the edge.
+	refused func(ctx context.Context, c service.Call, method string, err error)
 	// local says that the edge is the one inside the process, whose only caller tells
 	// truly which client certificate and which address it has seen.
 	local   bool
@@ -89,17 +91,12 @@ func (e *edge) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, h
 		}
 	}()
 	if !open(info.FullMethod) {
-		who, err := e.enter(ctx)
-		if err != nil {
-			c.Principal.Name = nameOf(who)
-			return nil, err
-		}
-		c.Principal = principalOf(who)
-		if err := e.auth.Allow(who); err != nil {
+		if _, err := e.admit(ctx, &c, info.FullMethod); err != nil {
 			return nil, err
 		}
 		if !fits(req) {
 			if err := e.validate(req); err != nil {
+				e.refused(ctx, c, short(info.FullMethod), err)
 				return nil, err
 			}
 		}
@@ -148,13 +145,8 @@ func (e *edge) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo
 	if open(info.FullMethod) {
 		return handler(srv, ss)
 	}
-	who, err := e.enter(ctx)
+	who, err := e.admit(ctx, &c, info.FullMethod)
 	if err != nil {
-		c.Principal.Name = nameOf(who)
-		return err
-	}
-	c.Principal = principalOf(who)
-	if err := e.auth.Allow(who); err != nil {
 		return err
 	}
 	held, stop := e.auth.Hold(ctx, who)
@@ -186,6 +178,22 @@ func (s *stream) RecvMsg(m any) error {
 // tells the published contract only.
 func open(method string) bool {
 	return strings.HasPrefix(method, "/grpc.health.v1.") || strings.HasPrefix(method, "/grpc.reflection.")
+}
+
+// admit finds out who calls, tells c, and lets no call in that is past its caller's rate.
+// That a known identity is not let in is put on record.
+func (e *edge) admit(ctx context.Context, c *service.Call, method string) (authn.Identity, error) {
+	who, err := e.enter(ctx)
+	if known := nameOf(who); known != "" {
+		c.Principal = principalOf(who)
+	}
+	if err == nil {
+		err = e.auth.Allow(who)
+	}
+	if err != nil && c.Principal.Name != "" {
+		e.refused(ctx, *c, short(method), err)
+	}
+	return who, err
 }
 
 func (e *edge) enter(ctx context.Context) (authn.Identity, error) {

@@ -67,7 +67,7 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	m := newMetrics(o.Registerer)
-	e := &edge{auth: o.Auth, validate: validate, metrics: m, log: o.Logger, now: o.Now, secret: o.Service.HoldsSecret, discreet: o.Service.Discreet}
+	e := &edge{auth: o.Auth, validate: validate, metrics: m, log: o.Logger, now: o.Now, secret: o.Service.HoldsSecret, discreet: o.Service.Discreet, refused: o.Service.RefusedCall}
 	e.tracing = o.Tracing
 	inner := *e
 	inner.local = true

@@ -135,7 +135,8 @@ func (s *Service) Import(ctx context.Context, c Call, r io.Reader) (_ Imported, 
 	res.Tokens = int64(max(len(added)-len(tokens), 0))
 	res.Commits = after - before
 	res.Skipped = max(total-res.Commits, 0)
-	return res, s.audit(ctx, c, "", "import", "the hub", fmt.Sprintf("%d projects, %d commits, %d skipped, %d tokens", res.Projects, res.Commits, res.Skipped, res.Tokens))
+	s.outcome(ctx, c, "", "import", "the hub", fmt.Sprintf("%d projects, %d commits, %d skipped, %d tokens", res.Projects, res.Commits, res.Skipped, res.Tokens))
+	return res, nil
 }
 
 // revisions returns the sum of all projects' heads.

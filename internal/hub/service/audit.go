@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/memsvc/memsvc/internal/hub/store"
@@ -22,7 +23,22 @@ type Call struct {
 // the act (see store.Backend): there the event comes first, so that nothing is done off
 // the record.
 func (s *Service) audit(ctx context.Context, c Call, team memory.Team, action, subject, detail string) error {
-	return s.Backend.AppendAudit(ctx, s.event(c, team, action, subject, detail))
+	_, err := s.Backend.AppendAudit(ctx, s.event(c, team, action, subject, detail))
+	return err
+}
+
+// outcome puts on record how an act went whose beginning is on record. What is done is done,
+// so a record that cannot be written is told in the log and counted.
+func (s *Service) outcome(ctx context.Context, c Call, team memory.Team, action, subject, detail string) {
+	if err := s.audit(context.WithoutCancel(ctx), c, team, action, subject, detail); err != nil {
+		s.lost(c, action, err)
+		s.Observer.AuditLost(1)
+	}
+}
+
+// lost tells the log of an event that could not be written.
+func (s *Service) lost(c Call, action string, err error) {
+	s.Logger.Error("audit: event not written", "action", action, "principal", c.Principal.Name, "request_id", c.RequestID, "error", err.Error())
 }
 
 // event is one event of the audit log. A subject or detail that holds a secret, because a
@@ -53,11 +69,24 @@ func (s *Service) refused(ctx context.Context, c Call, team memory.Team, action,
 		// admins see it; the subject's team may not even exist.
 		team = c.Principal.Team
 	}
-	if werr := s.audit(context.WithoutCancel(ctx), c, team, action+".refused", cut(subject, 512), detailOf(e)); werr != nil {
-		s.Observer.AuditLost()
-		s.Logger.Error("audit: event not written", "action", action+".refused", "reason", string(e.Reason), "request_id", c.RequestID, "error", werr.Error())
-	}
+	s.record(ctx, c, refusal{team, c.Principal.Name, action + ".refused", cut(subject, 512), detailOf(e)}, e)
 	return err
+}
+
+// RefusedCall puts on record that a known identity was refused before its call reached the
+// service: past its rate, without a role, or with a token that holds no longer. method is
+// the contract's name of the call.
+func (s *Service) RefusedCall(ctx context.Context, c Call, method string, err error) {
+	if errors.Is(err, memory.ErrRateLimited) || errors.Is(err, memory.ErrUnauthenticated) {
+		var e *memory.Error
+		if errors.As(err, &e) && c.Principal.Name != "" {
+			s.record(ctx, c, refusal{c.Principal.Team, c.Principal.Name, "call.refused", cut(method, 128), string(e.Reason)}, e)
+		}
+		return
+	}
+	if c.Principal.Name != "" {
+		_ = s.refused(ctx, c, c.Principal.Team, "call", cut(method, 128), err)
+	}
 }
 
 func isRefusal(r memory.Reason) bool {
@@ -71,7 +100,8 @@ func isRefusal(r memory.Reason) bool {
 	return false
 }
 
-// detailOf names reason, rules and fingerprints; no text of the caller's.
+// detailOf names the reason, and of each violation file and line, rule and fingerprint; no
+// text of the caller's.
 func detailOf(e *memory.Error) string {
 	parts := []string{string(e.Reason)}
 	for i, v := range e.Violations {
@@ -80,6 +110,11 @@ func detailOf(e *memory.Error) string {
 			break
 		}
 		p := v.Rule
+		if v.Line > 0 {
+			p = fmt.Sprintf("%s:%d %s", cut(v.Path, 200), v.Line, p)
+		} else if v.Path != "" {
+			p = cut(v.Path, 200) + " " + p
+		}
 		if v.Fingerprint != "" {
 			p += " " + v.Fingerprint
 		}
@@ -108,6 +143,7 @@ func (s *Service) AuditEvents(ctx context.Context, c Call, team memory.Team, pag
 		return nil, "", err
 	}
 	limit := page.size(100, 1000)
+	s.writeCounts(ctx) // so that what is shown is as of now, of this replica
 	events, err := s.Backend.AuditEvents(ctx, team, at.Before, limit)
 	if err == nil {
 		err = s.someTeam(ctx, c, team, len(events))

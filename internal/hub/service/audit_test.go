@@ -3,8 +3,11 @@ package service_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -96,7 +99,7 @@ func refuseRecord(on []store.AuditEvent) error {
 	return nil
 }
 
-func (noRecord) AppendAudit(context.Context, store.AuditEvent) error { return errNoRecord }
+func (noRecord) AppendAudit(context.Context, store.AuditEvent) (int64, error) { return 0, errNoRecord }
 
 func (n noRecord) CreateProject(ctx context.Context, key memory.ProjectKey, now time.Time, on ...store.AuditEvent) error {
 	if err := refuseRecord(on); err != nil {
@@ -202,6 +205,7 @@ func TestNoActWithoutRecord(t *testing.T) {
 			return err
 		},
 		"export": func() error { return s.Export(ctx, admin, "", io.Discard) },
+		"redact": func() error { _, err := s.Redact(ctx, admin, key, "a.md", nil, "leak"); return err },
 		"import": func() error { _, err := s.Import(ctx, admin, strings.NewReader("")); return err },
 	} {
 		if err := act(); !errors.Is(err, errNoRecord) {
@@ -219,5 +223,239 @@ func TestNoActWithoutRecord(t *testing.T) {
 	}
 	if lost.lost != 1 {
 		t.Errorf("%d refusals counted as lost to the record, want 1", lost.lost)
+	}
+}
+
+// clock is a hub's time, set by hand.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) move(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+func newClockedWorld(t *testing.T, limits service.Limits) (*world, *clock) {
+	w := newWorld(t, inmem.New(inmem.Options{}), limits)
+	c := &clock{now: time.Date(2026, 3, 5, 12, 0, 0, 0, time.UTC)}
+	w.Now = c.Now
+	if _, err := w.CreateProject(t.Context(), admin, key); err != nil {
+		t.Fatal(err)
+	}
+	return w, c
+}
+
+// rows is what is in the store, without what the service has yet to write.
+func (w *world) rows(t *testing.T) []store.AuditEvent {
+	t.Helper()
+	events, err := w.backend.AuditEvents(t.Context(), "", 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return events
+}
+
+var reader = service.Call{Principal: service.Principal{Name: "token:r", Team: "acme", Role: service.Reader}, RequestID: "q-1"}
+
+// TestEqualRefusalsAreOneEvent counts equal refusals of one principal within an hour in
+// one event, and begins another one after it, or for another principal.
+func TestEqualRefusalsAreOneEvent(t *testing.T) {
+	w, clock := newClockedWorld(t, service.Limits{})
+	begin := clock.Now()
+	purge := func(c service.Call, n int) {
+		t.Helper()
+		var wg sync.WaitGroup
+		for range n {
+			wg.Go(func() {
+				if err := w.PurgeProject(t.Context(), c, key); !errors.Is(err, memory.ErrPermissionDenied) {
+					t.Errorf("purge: %v", err)
+				}
+			})
+		}
+		wg.Wait()
+	}
+	purge(reader, 300)
+	clock.move(59 * time.Minute)
+	purge(reader, 1)
+	purge(writer, 1)
+	clock.move(2 * time.Minute)
+	purge(reader, 1)
+	var got []string
+	for _, e := range w.events(t) {
+		if e.Action == "project.purge.refused" {
+			last := time.Duration(0)
+			if !e.LastTime.IsZero() {
+				last = e.LastTime.Sub(begin)
+			}
+			got = append(got, fmt.Sprint(e.Principal, " ", e.Count, " from ", e.Time.Sub(begin), " to ", last, " ", e.Detail))
+		}
+	}
+	want := []string{
+		"token:r 1 from 1h1m0s to 0s PERMISSION_DENIED",
+		"token:w 1 from 59m0s to 0s PERMISSION_DENIED",
+		"token:r 301 from 0s to 59m0s PERMISSION_DENIED",
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
+}
+
+// TestRefusalsAreBounded lets nobody fill the audit log, however different what they ask
+// for: not a token, and not a crowd of identities that no rule knows.
+func TestRefusalsAreBounded(t *testing.T) {
+	w, _ := newClockedWorld(t, service.Limits{})
+	before := len(w.rows(t))
+	for i := range 3000 {
+		_, err := w.Project(t.Context(), reader, memory.ProjectKey{Team: "rival", Project: memory.Project(fmt.Sprint("p", i))}, memory.Cursor{})
+		if !errors.Is(err, memory.ErrNotFound) {
+			t.Fatal(err)
+		}
+	}
+	if n := len(w.rows(t)) - before; n > 110 {
+		t.Errorf("3,000 different refusals of one token made %d events", n)
+	}
+	middle := len(w.rows(t))
+	for i := range 3000 {
+		c := service.Call{Principal: service.Principal{Name: fmt.Sprint("oidc:ci:", i)}}
+		w.RefusedCall(t.Context(), c, "MemoryService/GetProject", &memory.Error{Reason: memory.ReasonPermissionDenied})
+	}
+	if n := len(w.rows(t)) - middle; n > 110 {
+		t.Errorf("3,000 strangers made %d events", n)
+	}
+	counted := map[string]int64{}
+	for _, e := range w.events(t) {
+		counted[e.Action] += e.Count
+	}
+	if counted["project.get.refused"] != 3000 || counted["call.refused"] != 3000 {
+		t.Errorf("counted %v, want 3000 of each: none is to be missing", counted)
+	}
+	// Who did nothing before is on record whole.
+	if err := w.PurgeProject(t.Context(), writer, key); !errors.Is(err, memory.ErrPermissionDenied) {
+		t.Fatal(err)
+	}
+	if e := w.rows(t)[0]; e.Principal != "token:w" || e.Subject != key.String() {
+		t.Errorf("the newest event is %+v", e)
+	}
+}
+
+// noRepeat is a store that cannot count events for a while.
+type noRepeat struct {
+	*inmem.Store
+	broken *atomic.Bool
+}
+
+func (n noRepeat) RepeatAudit(ctx context.Context, id, times int64, last time.Time) error {
+	if n.broken.Load() {
+		return errNoRecord
+	}
+	return n.Store.RepeatAudit(ctx, id, times, last)
+}
+
+// TestCountsAreWritten writes counts when the hub ends, and keeps those that could not be
+// written, or counts them as lost.
+func TestCountsAreWritten(t *testing.T) {
+	w, clock := newClockedWorld(t, service.Limits{})
+	broken := new(atomic.Bool)
+	w.Backend = noRepeat{w.backend, broken}
+	refuse := func(n int) {
+		for range n {
+			_ = w.PurgeProject(t.Context(), reader, key)
+		}
+	}
+	count := func() int64 { return w.rows(t)[0].Count }
+	run := func() {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		w.Run(ctx)
+	}
+	refuse(5)
+	if count() != 1 {
+		t.Fatalf("count %d before anything was written", count())
+	}
+	run()
+	if count() != 5 {
+		t.Errorf("count %d after the end, want 5", count())
+	}
+	broken.Store(true)
+	refuse(3)
+	w.events(t)
+	clock.move(2 * time.Hour) // its span ends meanwhile
+	broken.Store(false)
+	w.events(t)
+	if count() != 8 {
+		t.Errorf("count %d once it could be written, want 8", count())
+	}
+	refuse(3)
+	broken.Store(true)
+	run()
+	if w.counts.lost != 2 {
+		t.Errorf("%d counted as lost, want 2", w.counts.lost)
+	}
+}
+
+// TestAuditLogHasARetention forgets old events with the same job that compacts history.
+func TestAuditLogHasARetention(t *testing.T) {
+	for _, tc := range []struct {
+		limits service.Limits
+		kept   time.Duration
+	}{
+		{service.Limits{}, 400 * 24 * time.Hour},
+		{service.Limits{AuditRetention: 48 * time.Hour}, 48 * time.Hour},
+	} {
+		w, clock := newClockedWorld(t, tc.limits)
+		clock.move(tc.kept)
+		if err := w.Compact(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(w.rows(t)); n != 1 {
+			t.Errorf("%v: %d events when the retention ends, want the one", tc.kept, n)
+		}
+		clock.move(time.Second)
+		if err := w.Compact(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(w.rows(t)); n != 0 || w.counts.trimmed != 1 {
+			t.Errorf("%v: %d events past the retention, %d trimmed, want none and 1", tc.kept, n, w.counts.trimmed)
+		}
+	}
+}
+
+// oneEvent is a store whose audit log takes one event and no more.
+type oneEvent struct {
+	*inmem.Store
+	left *atomic.Int64
+}
+
+func (o oneEvent) AppendAudit(ctx context.Context, ev store.AuditEvent) (int64, error) {
+	if o.left.Add(-1) < 0 {
+		return 0, errNoRecord
+	}
+	return o.Store.AppendAudit(ctx, ev)
+}
+
+// TestDoneThoughItsEndIsNotOnRecord says that a redaction was done when it was: its
+// beginning is on record, with the reason, and that its end is not is counted.
+func TestDoneThoughItsEndIsNotOnRecord(t *testing.T) {
+	w, _ := newClockedWorld(t, service.Limits{})
+	if err := w.put("a.md", "the walrus"); err != nil {
+		t.Fatal(err)
+	}
+	left := new(atomic.Int64)
+	left.Store(1)
+	w.Backend = oneEvent{w.backend, left}
+	if _, err := w.Redact(t.Context(), admin, key, "a.md", nil, "it leaked"); err != nil {
+		t.Fatalf("redact: %v", err)
+	}
+	if e := w.rows(t)[0]; e.Action != "redact" || e.Detail != "begun; why: it leaked" || w.counts.lost != 1 {
+		t.Errorf("%+v on record, %d lost, want the beginning and 1", e, w.counts.lost)
 	}
 }

@@ -75,6 +75,11 @@ func (s *Service) Redact(ctx context.Context, c Call, key memory.ProjectKey, pat
 	if len(t.at) == 0 {
 		return Redacted{}, s.nothingToRedact(ctx, key, path, etags)
 	}
+	tell := func(p memory.Path) memory.Path { return memory.Path(s.tellable(policy, string(p))) }
+	subject = key.MemoryName(tell(path))
+	if err := s.audit(ctx, c, key.Team, "redact", subject, "begun; why: "+reason); err != nil {
+		return Redacted{}, err
+	}
 	if err := s.expectRedactions(ctx, key.Team); err != nil {
 		return Redacted{}, err
 	}
@@ -87,7 +92,6 @@ func (s *Service) Redact(ctx context.Context, c Call, key memory.ProjectKey, pat
 	if out.Remaining, err = s.remaining(ctx, policy, key, t); err != nil {
 		return Redacted{}, err
 	}
-	tell := func(p memory.Path) memory.Path { return memory.Path(s.tellable(policy, string(p))) }
 	detail, texts, conflicts := "", 0, 0
 	for i, r := range out.Rewritten {
 		texts, conflicts = texts+r.Versions, conflicts+r.Conflicts
@@ -100,7 +104,8 @@ func (s *Service) Redact(ctx context.Context, c Call, key memory.ProjectKey, pat
 	}
 	detail = fmt.Sprintf("revision %d; why: %s; %d versions, %d conflict texts;%s backups made before still hold them",
 		out.Commit.Revision, reason, texts, conflicts, detail)
-	return out, s.audit(ctx, c, key.Team, "redact", key.MemoryName(tell(path)), detail)
+	s.outcome(ctx, c, key.Team, "redact", subject, detail)
+	return out, nil
 }
 
 // expectRedactions has commits of the team compared with the fingerprints, from before

@@ -202,7 +202,8 @@ func revisionText(r memory.Revision) string { return fmt.Sprintf("revision %d", 
 // retainEvery is how often retention is enforced.
 const retainEvery = time.Hour
 
-// retain forgets old versions, project by project, until ctx ends.
+// retain forgets old events of the audit log and old versions, project by project, until
+// ctx ends.
 func (s *Service) retain(ctx context.Context) {
 	ticker := time.NewTicker(retainEvery)
 	defer ticker.Stop()
@@ -219,12 +220,16 @@ func (s *Service) retain(ctx context.Context) {
 	}
 }
 
-// Compact enforces retention once on every project.
+// Compact enforces retention once, on the audit log and on every project.
 func (s *Service) Compact(ctx context.Context) error {
 	return s.compact(ctx, func() error { return nil })
 }
 
 func (s *Service) compact(ctx context.Context, keep func() error) error {
+	return errors.Join(s.trimAudit(ctx), s.compactProjects(ctx, keep))
+}
+
+func (s *Service) compactProjects(ctx context.Context, keep func() error) error {
 	keys, err := s.Backend.Projects(ctx, "")
 	if err != nil {
 		return err

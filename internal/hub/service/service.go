@@ -37,7 +37,8 @@ type Observer interface {
 	Commit(outcome string)                          // "created", "unchanged", "valid", or a reason
 	Refused(rule string)                            // one violation of a refused commit
 	Delivered(lag time.Duration)                    // from commit, or from the watch's begin, to the stream
-	AuditLost()                                     // an event that could not be written
+	AuditLost(n int64)                              // events that could not be put on record
+	AuditTrimmed(n int64)                           // events that the audit log's retention removed
 	RescanHits(team memory.Team, hits int)          // stored texts that the present rules refuse
 	Compacted(versions, commits int64, bytes int64) // what retention removed
 }
@@ -46,6 +47,8 @@ type Observer interface {
 type Limits struct {
 	Quota     store.Quota
 	Retention time.Duration
+	// AuditRetention is how long events of the audit log are kept; 0 is memory.AuditRetention.
+	AuditRetention time.Duration
 	// Conflicts bounds the conflicts kept of one project; 0 is 200.
 	Conflicts int
 	// Agents bounds the list of agents; 0 is 10,000.
@@ -84,6 +87,7 @@ type Service struct {
 	settings *settingsCache
 	agents   *registry
 	search   *searchIndexes
+	refusals *refusals
 
 	rescans chan memory.Team // teams whose stored texts are to be judged again
 	replica string           // how other replicas know this one
@@ -102,6 +106,9 @@ func New(c Config) *Service {
 	}
 	if c.Limits.Retention == 0 {
 		c.Limits.Retention = memory.Retention
+	}
+	if c.Limits.AuditRetention == 0 {
+		c.Limits.AuditRetention = memory.AuditRetention
 	}
 	if c.Limits.Conflicts == 0 {
 		c.Limits.Conflicts = 200
@@ -123,17 +130,19 @@ func New(c Config) *Service {
 		settings: newSettingsCache(c.Backend, c.Now),
 		agents:   newRegistry(c.Limits.Agents),
 		search:   newSearchIndexes(),
+		refusals: newRefusals(),
 		rescans:  make(chan memory.Team, 1024),
 		replica:  c.Replica,
 	}
 }
 
-// Run enforces retention and judges stored texts again when rules have changed,
-// until ctx ends.
+// Run enforces retention, judges stored texts again when rules have changed, and counts
+// refusals, until ctx ends.
 func (s *Service) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() { s.retain(ctx) })
 	wg.Go(func() { s.rescanLoop(ctx) })
+	wg.Go(func() { s.keepCounts(ctx) })
 	if s.Shared != nil {
 		wg.Go(func() { s.followReplicas(ctx) })
 	}

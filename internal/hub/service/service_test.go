@@ -51,10 +51,10 @@ func (g *wordGuard) RulesVersion(service.Policy) (string, error) {
 
 // counts observes.
 type counts struct {
-	mu      sync.Mutex
-	lost    int
-	commits map[string]int
-	rescans int
+	mu            sync.Mutex
+	lost, trimmed int64
+	commits       map[string]int
+	rescans       int
 }
 
 func (c *counts) Commit(outcome string) {
@@ -64,10 +64,15 @@ func (c *counts) Commit(outcome string) {
 }
 func (c *counts) Refused(string)          {}
 func (c *counts) Delivered(time.Duration) {}
-func (c *counts) AuditLost() {
+func (c *counts) AuditLost(n int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.lost++
+	c.lost += n
+}
+func (c *counts) AuditTrimmed(n int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.trimmed += n
 }
 func (c *counts) RescanHits(_ memory.Team, n int) {
 	c.mu.Lock()
@@ -422,7 +427,7 @@ func TestRedactAgain(t *testing.T) {
 	if after.Head != info.Head {
 		t.Errorf("head %v, was %v: a revision about nothing", after.Head, info.Head)
 	}
-	if n := w.actions(t)["redact"]; n != 1 {
-		t.Errorf("%d redactions on record, want 1", n)
+	if n := w.actions(t)["redact"]; n != 2 {
+		t.Errorf("%d events of redactions, want the beginning and the end of one", n)
 	}
 }

@@ -225,16 +225,26 @@ type Token struct {
 
 // Audit is the narrow interface for the audit log.
 type Audit interface {
-	AppendAudit(ctx context.Context, e AuditEvent) error
+	// AppendAudit adds an event and returns its id. Ids ascend.
+	AppendAudit(ctx context.Context, e AuditEvent) (id int64, err error)
+	// RepeatAudit says that the event with the id happened n more times, for the last time
+	// at last. An event that is no longer kept stays forgotten.
+	RepeatAudit(ctx context.Context, id, n int64, last time.Time) error
 	// AuditEvents returns the newest first, at most limit (0 = all), before id before
-	// (0 = from the newest), of one team ("" = all). The store sets the ids, ascending.
+	// (0 = from the newest), of one team ("" = all).
 	AuditEvents(ctx context.Context, team memory.Team, before int64, limit int) ([]AuditEvent, error)
+	// TrimAudit forgets the events of before cut, and returns how many. Where clocks went
+	// back, some may stay until the events around them go.
+	TrimAudit(ctx context.Context, cut time.Time) (n int64, err error)
 }
 
-// AuditEvent is one admin act or refusal. It never carries content or a secret.
+// AuditEvent is one admin act, or one or more equal refusals. It never carries content or
+// a secret.
 type AuditEvent struct {
 	ID        int64
-	Time      time.Time
+	Time      time.Time // of the first one
+	Count     int64     // how often; what is added as 0 is 1
+	LastTime  time.Time // of the last one; zero while Count is 1
 	Team      memory.Team
 	Principal string
 	Action    string // e.g. "token.create", "commit.refused"

@@ -1427,8 +1427,12 @@ type AuditEvent struct {
 	Subject string `protobuf:"bytes,6,opt,name=subject,proto3" json:"subject,omitempty"`
 	// Reasons, rules and fingerprints; never content or a secret.
 	Detail string `protobuf:"bytes,7,opt,name=detail,proto3" json:"detail,omitempty"`
-	// The request's id in the log.
-	RequestId     string `protobuf:"bytes,8,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// The request's id in the log; of the first of several.
+	RequestId string `protobuf:"bytes,8,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// How often: equal refusals of one principal within an hour are one event.
+	Count int64 `protobuf:"varint,9,opt,name=count,proto3" json:"count,omitempty"`
+	// When it happened last; unset while count is 1.
+	LastEventTime *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=last_event_time,json=lastEventTime,proto3" json:"last_event_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1517,6 +1521,20 @@ func (x *AuditEvent) GetRequestId() string {
 		return x.RequestId
 	}
 	return ""
+}
+
+func (x *AuditEvent) GetCount() int64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *AuditEvent) GetLastEventTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.LastEventTime
+	}
+	return nil
 }
 
 // Request of ListAuditEvents.
@@ -2384,7 +2402,7 @@ const file_memsvc_v1_admin_service_proto_rawDesc = "" +
 	"page_token\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80 R\tpageToken\"f\n" +
 	"\x12ListAgentsResponse\x12(\n" +
 	"\x06agents\x18\x01 \x03(\v2\x10.memsvc.v1.AgentR\x06agents\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x82\x02\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xdc\x02\n" +
 	"\n" +
 	"AuditEvent\x12\x19\n" +
 	"\bevent_id\x18\x01 \x01(\x03R\aeventId\x129\n" +
@@ -2396,7 +2414,10 @@ const file_memsvc_v1_admin_service_proto_rawDesc = "" +
 	"\asubject\x18\x06 \x01(\tR\asubject\x12\x16\n" +
 	"\x06detail\x18\a \x01(\tR\x06detail\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\b \x01(\tR\trequestId\"\x8d\x01\n" +
+	"request_id\x18\b \x01(\tR\trequestId\x12\x14\n" +
+	"\x05count\x18\t \x01(\x03R\x05count\x12B\n" +
+	"\x0flast_event_time\x18\n" +
+	" \x01(\v2\x1a.google.protobuf.TimestampR\rlastEventTime\"\x8d\x01\n" +
 	"\x16ListAuditEventsRequest\x12!\n" +
 	"\ateam_id\x18\x01 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\x06teamId\x12'\n" +
 	"\tpage_size\x18\x02 \x01(\x05B\n" +
@@ -2556,49 +2577,50 @@ var file_memsvc_v1_admin_service_proto_depIdxs = []int32{
 	41, // 16: memsvc.v1.Agent.last_seen_time:type_name -> google.protobuf.Timestamp
 	21, // 17: memsvc.v1.ListAgentsResponse.agents:type_name -> memsvc.v1.Agent
 	41, // 18: memsvc.v1.AuditEvent.event_time:type_name -> google.protobuf.Timestamp
-	24, // 19: memsvc.v1.ListAuditEventsResponse.events:type_name -> memsvc.v1.AuditEvent
-	43, // 20: memsvc.v1.UpdateGuardPolicyRequest.policy:type_name -> memsvc.v1.GuardPolicy
-	43, // 21: memsvc.v1.UpdateGuardPolicyResponse.policy:type_name -> memsvc.v1.GuardPolicy
-	44, // 22: memsvc.v1.RedactMemoryResponse.commit:type_name -> memsvc.v1.Commit
-	31, // 23: memsvc.v1.RedactMemoryResponse.redacted:type_name -> memsvc.v1.RedactedMemory
-	32, // 24: memsvc.v1.RedactMemoryResponse.remaining:type_name -> memsvc.v1.RemainingText
-	2,  // 25: memsvc.v1.AdminService.CreateTeam:input_type -> memsvc.v1.CreateTeamRequest
-	4,  // 26: memsvc.v1.AdminService.ListTeams:input_type -> memsvc.v1.ListTeamsRequest
-	6,  // 27: memsvc.v1.AdminService.UpdateTeam:input_type -> memsvc.v1.UpdateTeamRequest
-	8,  // 28: memsvc.v1.AdminService.CreateProject:input_type -> memsvc.v1.CreateProjectRequest
-	10, // 29: memsvc.v1.AdminService.ListProjects:input_type -> memsvc.v1.ListProjectsRequest
-	12, // 30: memsvc.v1.AdminService.PurgeProject:input_type -> memsvc.v1.PurgeProjectRequest
-	15, // 31: memsvc.v1.AdminService.CreateToken:input_type -> memsvc.v1.CreateTokenRequest
-	17, // 32: memsvc.v1.AdminService.ListTokens:input_type -> memsvc.v1.ListTokensRequest
-	19, // 33: memsvc.v1.AdminService.RevokeToken:input_type -> memsvc.v1.RevokeTokenRequest
-	22, // 34: memsvc.v1.AdminService.ListAgents:input_type -> memsvc.v1.ListAgentsRequest
-	25, // 35: memsvc.v1.AdminService.ListAuditEvents:input_type -> memsvc.v1.ListAuditEventsRequest
-	27, // 36: memsvc.v1.AdminService.UpdateGuardPolicy:input_type -> memsvc.v1.UpdateGuardPolicyRequest
-	29, // 37: memsvc.v1.AdminService.RedactMemory:input_type -> memsvc.v1.RedactMemoryRequest
-	33, // 38: memsvc.v1.AdminService.ExportArchive:input_type -> memsvc.v1.ExportArchiveRequest
-	35, // 39: memsvc.v1.AdminService.ImportArchive:input_type -> memsvc.v1.ImportArchiveRequest
-	37, // 40: memsvc.v1.AdminService.Backup:input_type -> memsvc.v1.BackupRequest
-	3,  // 41: memsvc.v1.AdminService.CreateTeam:output_type -> memsvc.v1.CreateTeamResponse
-	5,  // 42: memsvc.v1.AdminService.ListTeams:output_type -> memsvc.v1.ListTeamsResponse
-	7,  // 43: memsvc.v1.AdminService.UpdateTeam:output_type -> memsvc.v1.UpdateTeamResponse
-	9,  // 44: memsvc.v1.AdminService.CreateProject:output_type -> memsvc.v1.CreateProjectResponse
-	11, // 45: memsvc.v1.AdminService.ListProjects:output_type -> memsvc.v1.ListProjectsResponse
-	13, // 46: memsvc.v1.AdminService.PurgeProject:output_type -> memsvc.v1.PurgeProjectResponse
-	16, // 47: memsvc.v1.AdminService.CreateToken:output_type -> memsvc.v1.CreateTokenResponse
-	18, // 48: memsvc.v1.AdminService.ListTokens:output_type -> memsvc.v1.ListTokensResponse
-	20, // 49: memsvc.v1.AdminService.RevokeToken:output_type -> memsvc.v1.RevokeTokenResponse
-	23, // 50: memsvc.v1.AdminService.ListAgents:output_type -> memsvc.v1.ListAgentsResponse
-	26, // 51: memsvc.v1.AdminService.ListAuditEvents:output_type -> memsvc.v1.ListAuditEventsResponse
-	28, // 52: memsvc.v1.AdminService.UpdateGuardPolicy:output_type -> memsvc.v1.UpdateGuardPolicyResponse
-	30, // 53: memsvc.v1.AdminService.RedactMemory:output_type -> memsvc.v1.RedactMemoryResponse
-	34, // 54: memsvc.v1.AdminService.ExportArchive:output_type -> memsvc.v1.ExportArchiveResponse
-	36, // 55: memsvc.v1.AdminService.ImportArchive:output_type -> memsvc.v1.ImportArchiveResponse
-	38, // 56: memsvc.v1.AdminService.Backup:output_type -> memsvc.v1.BackupResponse
-	41, // [41:57] is the sub-list for method output_type
-	25, // [25:41] is the sub-list for method input_type
-	25, // [25:25] is the sub-list for extension type_name
-	25, // [25:25] is the sub-list for extension extendee
-	0,  // [0:25] is the sub-list for field type_name
+	41, // 19: memsvc.v1.AuditEvent.last_event_time:type_name -> google.protobuf.Timestamp
+	24, // 20: memsvc.v1.ListAuditEventsResponse.events:type_name -> memsvc.v1.AuditEvent
+	43, // 21: memsvc.v1.UpdateGuardPolicyRequest.policy:type_name -> memsvc.v1.GuardPolicy
+	43, // 22: memsvc.v1.UpdateGuardPolicyResponse.policy:type_name -> memsvc.v1.GuardPolicy
+	44, // 23: memsvc.v1.RedactMemoryResponse.commit:type_name -> memsvc.v1.Commit
+	31, // 24: memsvc.v1.RedactMemoryResponse.redacted:type_name -> memsvc.v1.RedactedMemory
+	32, // 25: memsvc.v1.RedactMemoryResponse.remaining:type_name -> memsvc.v1.RemainingText
+	2,  // 26: memsvc.v1.AdminService.CreateTeam:input_type -> memsvc.v1.CreateTeamRequest
+	4,  // 27: memsvc.v1.AdminService.ListTeams:input_type -> memsvc.v1.ListTeamsRequest
+	6,  // 28: memsvc.v1.AdminService.UpdateTeam:input_type -> memsvc.v1.UpdateTeamRequest
+	8,  // 29: memsvc.v1.AdminService.CreateProject:input_type -> memsvc.v1.CreateProjectRequest
+	10, // 30: memsvc.v1.AdminService.ListProjects:input_type -> memsvc.v1.ListProjectsRequest
+	12, // 31: memsvc.v1.AdminService.PurgeProject:input_type -> memsvc.v1.PurgeProjectRequest
+	15, // 32: memsvc.v1.AdminService.CreateToken:input_type -> memsvc.v1.CreateTokenRequest
+	17, // 33: memsvc.v1.AdminService.ListTokens:input_type -> memsvc.v1.ListTokensRequest
+	19, // 34: memsvc.v1.AdminService.RevokeToken:input_type -> memsvc.v1.RevokeTokenRequest
+	22, // 35: memsvc.v1.AdminService.ListAgents:input_type -> memsvc.v1.ListAgentsRequest
+	25, // 36: memsvc.v1.AdminService.ListAuditEvents:input_type -> memsvc.v1.ListAuditEventsRequest
+	27, // 37: memsvc.v1.AdminService.UpdateGuardPolicy:input_type -> memsvc.v1.UpdateGuardPolicyRequest
+	29, // 38: memsvc.v1.AdminService.RedactMemory:input_type -> memsvc.v1.RedactMemoryRequest
+	33, // 39: memsvc.v1.AdminService.ExportArchive:input_type -> memsvc.v1.ExportArchiveRequest
+	35, // 40: memsvc.v1.AdminService.ImportArchive:input_type -> memsvc.v1.ImportArchiveRequest
+	37, // 41: memsvc.v1.AdminService.Backup:input_type -> memsvc.v1.BackupRequest
+	3,  // 42: memsvc.v1.AdminService.CreateTeam:output_type -> memsvc.v1.CreateTeamResponse
+	5,  // 43: memsvc.v1.AdminService.ListTeams:output_type -> memsvc.v1.ListTeamsResponse
+	7,  // 44: memsvc.v1.AdminService.UpdateTeam:output_type -> memsvc.v1.UpdateTeamResponse
+	9,  // 45: memsvc.v1.AdminService.CreateProject:output_type -> memsvc.v1.CreateProjectResponse
+	11, // 46: memsvc.v1.AdminService.ListProjects:output_type -> memsvc.v1.ListProjectsResponse
+	13, // 47: memsvc.v1.AdminService.PurgeProject:output_type -> memsvc.v1.PurgeProjectResponse
+	16, // 48: memsvc.v1.AdminService.CreateToken:output_type -> memsvc.v1.CreateTokenResponse
+	18, // 49: memsvc.v1.AdminService.ListTokens:output_type -> memsvc.v1.ListTokensResponse
+	20, // 50: memsvc.v1.AdminService.RevokeToken:output_type -> memsvc.v1.RevokeTokenResponse
+	23, // 51: memsvc.v1.AdminService.ListAgents:output_type -> memsvc.v1.ListAgentsResponse
+	26, // 52: memsvc.v1.AdminService.ListAuditEvents:output_type -> memsvc.v1.ListAuditEventsResponse
+	28, // 53: memsvc.v1.AdminService.UpdateGuardPolicy:output_type -> memsvc.v1.UpdateGuardPolicyResponse
+	30, // 54: memsvc.v1.AdminService.RedactMemory:output_type -> memsvc.v1.RedactMemoryResponse
+	34, // 55: memsvc.v1.AdminService.ExportArchive:output_type -> memsvc.v1.ExportArchiveResponse
+	36, // 56: memsvc.v1.AdminService.ImportArchive:output_type -> memsvc.v1.ImportArchiveResponse
+	38, // 57: memsvc.v1.AdminService.Backup:output_type -> memsvc.v1.BackupResponse
+	42, // [42:58] is the sub-list for method output_type
+	26, // [26:42] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_memsvc_v1_admin_service_proto_init() }

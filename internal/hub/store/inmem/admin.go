@@ -184,19 +184,45 @@ func (s *Store) RevokeToken(ctx context.Context, id string, at time.Time, on ...
 }
 
 // AppendAudit adds an event to the audit log.
-func (s *Store) AppendAudit(ctx context.Context, e store.AuditEvent) error {
+func (s *Store) AppendAudit(ctx context.Context, e store.AuditEvent) (int64, error) {
+	defer s.mu.Unlock()
+	if err := s.lock(ctx); err != nil {
+		return 0, err
+	}
+	s.record(e)
+	return s.auditID, nil
+}
+
+// RepeatAudit counts an event that happened again.
+func (s *Store) RepeatAudit(ctx context.Context, id, n int64, last time.Time) error {
 	defer s.mu.Unlock()
 	if err := s.lock(ctx); err != nil {
 		return err
 	}
-	s.record(e)
+	for i := range s.audit {
+		if e := &s.audit[i]; e.ID == id {
+			e.Count, e.LastTime = e.Count+n, last.UTC()
+		}
+	}
 	return nil
+}
+
+// TrimAudit forgets old events.
+func (s *Store) TrimAudit(ctx context.Context, cut time.Time) (int64, error) {
+	defer s.mu.Unlock()
+	if err := s.lock(ctx); err != nil {
+		return 0, err
+	}
+	before := len(s.audit)
+	s.audit = slices.DeleteFunc(s.audit, func(e store.AuditEvent) bool { return e.Time.Before(cut) })
+	return int64(before - len(s.audit)), nil
 }
 
 // record adds events to the audit log; s.mu is held.
 func (s *Store) record(events ...store.AuditEvent) {
 	for _, e := range events {
-		e.ID, e.Time = int64(len(s.audit))+1, e.Time.UTC()
+		s.auditID++
+		e.ID, e.Time, e.Count, e.LastTime = s.auditID, e.Time.UTC(), max(e.Count, 1), e.LastTime.UTC()
 		s.audit = append(s.audit, e)
 	}
 }

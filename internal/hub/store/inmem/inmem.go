@@ -31,7 +31,8 @@ type Store struct {
 	projects map[memory.ProjectKey]*project
 	settings map[settingKey]setting
 	tokens   map[string]store.Token
-	audit    []store.AuditEvent // ids are indexes + 1
+	audit    []store.AuditEvent
+	auditID  int64 // the last one
 	redacted map[memory.Team]map[string]bool
 }
 
@@ -91,6 +92,7 @@ func (s *Store) Clone() *Store {
 		settings: maps.Clone(s.settings),
 		tokens:   maps.Clone(s.tokens),
 		audit:    slices.Clone(s.audit),
+		auditID:  s.auditID,
 		redacted: make(map[memory.Team]map[string]bool, len(s.redacted)),
 	}
 	for k, p := range s.projects {

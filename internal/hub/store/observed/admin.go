@@ -116,8 +116,26 @@ func (b *Backend) RevokeToken(ctx context.Context, id string, at time.Time, on .
 }
 
 // AppendAudit is watched.
-func (b *Backend) AppendAudit(ctx context.Context, e store.AuditEvent) error {
-	return b.watch(ctx, "append_audit", string(e.Team), func() error { return b.next.AppendAudit(ctx, e) })
+func (b *Backend) AppendAudit(ctx context.Context, e store.AuditEvent) (id int64, err error) {
+	err = b.watch(ctx, "append_audit", string(e.Team), func() (err error) {
+		id, err = b.next.AppendAudit(ctx, e)
+		return err
+	})
+	return id, err
+}
+
+// RepeatAudit is watched.
+func (b *Backend) RepeatAudit(ctx context.Context, id, n int64, last time.Time) error {
+	return b.watch(ctx, "repeat_audit", "", func() error { return b.next.RepeatAudit(ctx, id, n, last) })
+}
+
+// TrimAudit is watched.
+func (b *Backend) TrimAudit(ctx context.Context, cut time.Time) (n int64, err error) {
+	err = b.watch(ctx, "trim_audit", "", func() (err error) {
+		n, err = b.next.TrimAudit(ctx, cut)
+		return err
+	})
+	return n, err
 }
 
 // AuditEvents is watched.

@@ -191,24 +191,66 @@ func (s *Store) RevokeToken(ctx context.Context, id string, at time.Time, on ...
 	return err
 }
 
-const sqlPutAudit = `INSERT INTO memsvc.audit(time, time_ns, team, principal, action, subject, detail, request) VALUES ($1,$2,$3,$4,$5,$6,$7,$8)`
+const (
+	sqlPutAudit = `INSERT INTO memsvc.audit(time, time_ns, team, principal, action, subject, detail, request, count, last_time, last_ns)
+VALUES ($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11) RETURNING id`
+
+	sqlRepeatAudit = `UPDATE memsvc.audit SET count=count+$2, last_time=$3, last_ns=$4 WHERE id=$1`
+
+	// sqlTrimAudit looks at the next events and drops those that are old. It says how far
+	// it has looked, and how many went.
+	sqlTrimAudit = `WITH page AS (SELECT id, (time, time_ns) < ($2::timestamptz, $3::smallint) AS old FROM memsvc.audit WHERE id > $1 ORDER BY id LIMIT 1000),
+gone AS (DELETE FROM memsvc.audit a USING page p WHERE a.id=p.id AND p.old RETURNING 1)
+SELECT coalesce((SELECT max(id) FROM page), 0), (SELECT count(*) FROM gone)`
+)
 
 // AppendAudit adds an event to the audit log. When the database fails while it does
 // so, the event may be there twice: better than not at all.
-func (s *Store) AppendAudit(ctx context.Context, e store.AuditEvent) error {
-	return s.call(ctx, "append to the audit log", func(ctx context.Context, c *pgxpool.Conn) error {
-		var b pgx.Batch
-		s.ground.queueMark(&b)
-		s.queueRecord(&b, []store.AuditEvent{e})
-		return c.SendBatch(ctx, &b).Close()
+func (s *Store) AppendAudit(ctx context.Context, e store.AuditEvent) (id int64, err error) {
+	err = s.call(ctx, "append to the audit log", func(ctx context.Context, c *pgxpool.Conn) error {
+		return s.row1(ctx, c, []any{&id}, sqlPutAudit, auditArgs(e)...)
 	})
+	return id, err
+}
+
+// RepeatAudit counts an event that happened again. When the database fails while it does
+// so, they may be counted twice.
+func (s *Store) RepeatAudit(ctx context.Context, id, n int64, last time.Time) error {
+	at, ns := stamp(last)
+	_, err := s.exec(ctx, "count in the audit log", sqlRepeatAudit, id, n, at, ns)
+	return err
+}
+
+// TrimAudit forgets old events, a thousand in one transaction, the oldest first.
+func (s *Store) TrimAudit(ctx context.Context, cut time.Time) (total int64, err error) {
+	at, ns := stamp(cut)
+	for after := int64(0); ; {
+		var n int64
+		err := s.call(ctx, "trim the audit log", func(ctx context.Context, c *pgxpool.Conn) error {
+			return s.row1(ctx, c, []any{&after, &n}, sqlTrimAudit, after, at, ns)
+		})
+		if total += n; err != nil || n == 0 {
+			return total, err
+		}
+	}
+}
+
+// auditArgs are the columns of an event as sqlPutAudit takes them.
+func auditArgs(e store.AuditEvent) []any {
+	at, ns := stamp(e.Time)
+	var last *time.Time
+	var lastNS int16
+	if !e.LastTime.IsZero() {
+		t, n := stamp(e.LastTime)
+		last, lastNS = &t, n
+	}
+	return []any{at, ns, string(e.Team), plain(e.Principal), plain(e.Action), plain(e.Subject), plain(e.Detail), plain(e.RequestID), max(e.Count, 1), last, lastNS}
 }
 
 // queueRecord adds events to the audit log.
 func (s *Store) queueRecord(b *pgx.Batch, events []store.AuditEvent) {
 	for _, e := range events {
-		at, ns := stamp(e.Time)
-		b.Queue(s.sql(sqlPutAudit), at, ns, string(e.Team), plain(e.Principal), plain(e.Action), plain(e.Subject), plain(e.Detail), plain(e.RequestID))
+		b.Queue(s.sql(sqlPutAudit), auditArgs(e)...)
 	}
 }
 
@@ -250,7 +292,7 @@ func plain(s string) string {
 }
 
 const (
-	auditColumns = `SELECT id, time, time_ns, team, principal, action, subject, detail, request FROM memsvc.audit WHERE id < $1`
+	auditColumns = `SELECT id, time, time_ns, team, principal, action, subject, detail, request, count, last_time, last_ns FROM memsvc.audit WHERE id < $1`
 	auditEnd     = ` ORDER BY id DESC LIMIT $2`
 )
 
@@ -268,9 +310,13 @@ func (s *Store) AuditEvents(ctx context.Context, team memory.Team, before int64,
 		sql, args = auditColumns+" AND team=$3"+auditEnd, append(args, string(team))
 	}
 	return query(ctx, s, "read the audit log", sql, func(row pgx.CollectableRow) (e store.AuditEvent, err error) {
-		var ns int16
-		err = row.Scan(&e.ID, &e.Time, &ns, (*string)(&e.Team), &e.Principal, &e.Action, &e.Subject, &e.Detail, &e.RequestID)
+		var ns, lastNS int16
+		var last *time.Time
+		err = row.Scan(&e.ID, &e.Time, &ns, (*string)(&e.Team), &e.Principal, &e.Action, &e.Subject, &e.Detail, &e.RequestID, &e.Count, &last, &lastNS)
 		e.Time = unstamp(e.Time, ns)
+		if last != nil {
+			e.LastTime = unstamp(*last, lastNS)
+		}
 		return e, err
 	}, args...)
 }

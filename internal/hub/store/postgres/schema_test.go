@@ -45,8 +45,8 @@ func TestParallelMigrations(t *testing.T) {
 	}
 	wg.Wait()
 	for i := range n {
-		if i%2 == 0 && done[i].To != 1 || i%2 == 1 && (epochs[i] == "" || epochs[i] != epochs[1]) {
-			t.Errorf("migration %d: %+v, epoch %q, want schema 1 and one epoch", i, done[i], epochs[i])
+		if i%2 == 0 && done[i].To != 2 || i%2 == 1 && (epochs[i] == "" || epochs[i] != epochs[1]) {
+			t.Errorf("migration %d: %+v, epoch %q, want schema 2 and one epoch", i, done[i], epochs[i])
 		}
 	}
 }

@@ -39,7 +39,7 @@ func TestReplicaUnderANewerSchema(t *testing.T) {
 	}
 	must(t, s.Probe(ctx))
 	_, err = postgres.Open(ctx, postgres.Options{URL: url})
-	if !errors.Is(err, memory.ErrInvalidArgument) || !strings.Contains(err.Error(), "the database has schema 99, this program knows up to 1; run the newer memsvc that wrote it") {
+	if !errors.Is(err, memory.ErrInvalidArgument) || !strings.Contains(err.Error(), "the database has schema 99, this program knows up to 2; run the newer memsvc that wrote it") {
 		t.Errorf("an older program on a newer schema: %v", err)
 	}
 }

@@ -208,19 +208,77 @@ func (s *Store) RevokeToken(ctx context.Context, id string, at time.Time, on ...
 }
 
 // AppendAudit adds an event to the audit log.
-func (s *Store) AppendAudit(ctx context.Context, e store.AuditEvent) error {
-	return s.change(ctx, "append to the audit log", func(t *transaction) error { return t.record(e) })
+func (s *Store) AppendAudit(ctx context.Context, e store.AuditEvent) (id int64, err error) {
+	err = s.change(ctx, "append to the audit log", func(t *transaction) (err error) {
+		id, err = t.recordOne(e)
+		return err
+	})
+	return id, err
+}
+
+// RepeatAudit counts an event that happened again.
+func (s *Store) RepeatAudit(ctx context.Context, id, n int64, last time.Time) error {
+	return s.change(ctx, "count in the audit log", func(t *transaction) error {
+		t.wrote = true
+		return t.c.exec(stRepeatAudit, n, appendTime(nil, last), id)
+	})
+}
+
+// trimSlice bounds the events that one transaction looks at, and takes away, so that
+// others wait for milliseconds.
+const trimSlice = 500
+
+// TrimAudit forgets old events, slice by slice, the oldest first.
+func (s *Store) TrimAudit(ctx context.Context, cut time.Time) (total int64, err error) {
+	for after := int64(0); ; {
+		n := int64(0)
+		err := s.change(ctx, "trim the audit log", func(t *transaction) error {
+			n = 0
+			var old []int64
+			err := t.c.query(stAuditTimes, func(v []driver.Value) error {
+				after = v[0].(int64)
+				if decodeTime(blob(v[1])).Before(cut) {
+					old = append(old, after)
+				}
+				return nil
+			}, after, int64(trimSlice))
+			if err != nil {
+				return err
+			}
+			for _, id := range old {
+				t.wrote = true
+				if err := t.c.exec(stDropAudit, id); err != nil {
+					return err
+				}
+			}
+			n = int64(len(old))
+			return nil
+		})
+		if total += n; err != nil || n == 0 {
+			return total, err
+		}
+	}
 }
 
 // record adds events to the audit log.
 func (t *transaction) record(events ...store.AuditEvent) error {
 	for _, e := range events {
-		t.wrote = true
-		if err := t.c.exec(stPutAudit, appendTime(nil, e.Time), string(e.Team), e.Principal, e.Action, e.Subject, e.Detail, e.RequestID); err != nil {
+		if _, err := t.recordOne(e); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (t *transaction) recordOne(e store.AuditEvent) (id int64, err error) {
+	t.wrote = true
+	last := []byte{}
+	if !e.LastTime.IsZero() {
+		last = appendTime(nil, e.LastTime)
+	}
+	err = t.c.query(stPutAudit, func(v []driver.Value) error { id = v[0].(int64); return nil },
+		appendTime(nil, e.Time), string(e.Team), e.Principal, e.Action, e.Subject, e.Detail, e.RequestID, max(e.Count, 1), last)
+	return id, err
 }
 
 // AuditEvents returns events, the newest first.
@@ -233,10 +291,14 @@ func (s *Store) AuditEvents(ctx context.Context, team memory.Team, before int64,
 	}
 	err = s.call(ctx, "read the audit log", func(c *conn) error {
 		row := func(v []driver.Value) error {
-			out = append(out, store.AuditEvent{
+			e := store.AuditEvent{
 				ID: v[0].(int64), Time: decodeTime(blob(v[1])), Team: memory.Team(text(v[2])), Principal: text(v[3]),
-				Action: text(v[4]), Subject: text(v[5]), Detail: text(v[6]), RequestID: text(v[7]),
-			})
+				Action: text(v[4]), Subject: text(v[5]), Detail: text(v[6]), RequestID: text(v[7]), Count: v[8].(int64),
+			}
+			if last := blob(v[9]); len(last) > 0 {
+				e.LastTime = decodeTime(last)
+			}
+			out = append(out, e)
 			return nil
 		}
 		if team == "" {

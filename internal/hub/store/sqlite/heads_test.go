@@ -116,6 +116,8 @@ func TestFirstSchemaGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := c.script(`ALTER TABLE projects DROP COLUMN headed; DROP TABLE revs; DROP TABLE settled;
+		ALTER TABLE audit DROP COLUMN count; ALTER TABLE audit DROP COLUMN last;
+		INSERT INTO audit(time,team,principal,action,subject,detail,request) VALUES(x'0000','acme','token:ann','token.create','tokens/x','','q');
 		CREATE UNIQUE INDEX commits_rev ON commits(project, rev); PRAGMA user_version=1;`); err != nil {
 		t.Fatal(err)
 	}
@@ -126,6 +128,10 @@ func TestFirstSchemaGoesOn(t *testing.T) {
 	s = openTest(t, Options{Dir: dir})
 	if diff := cmp.Diff(want, projectInfo(t, s)); diff != "" {
 		t.Errorf("after the migration (-want +got):\n%s", diff)
+	}
+	events, err := s.AuditEvents(ctx, "", 0, 0)
+	if err != nil || len(events) != 1 || events[0].Count != 1 || !events[0].LastTime.IsZero() || events[0].Subject != "tokens/x" {
+		t.Errorf("audit log %+v, %v: want the event of before, once", events, err)
 	}
 	p, err = s.acquire(ctx, key)
 	if err != nil {

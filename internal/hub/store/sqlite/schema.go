@@ -12,7 +12,7 @@ const applicationID = 0x6d737663
 // migrations returns the steps from each schema version to the next one; the
 // version of a file is its user_version. A step is never changed once released.
 func migrations() []string {
-	return []string{schema1, schema2, schema3}
+	return []string{schema1, schema2, schema3, schema4}
 }
 
 // schema1 keeps the rows that every commit writes few and small: one appended to
@@ -108,6 +108,12 @@ INSERT INTO revs SELECT project,rev,seq FROM commits ORDER BY project,rev;
 DROP INDEX commits_rev;
 CREATE TABLE settled(seq INTEGER NOT NULL);
 INSERT INTO settled SELECT coalesce(max(seq),0) FROM commits;
+`
+
+// schema4 counts events that happened again; last is empty until they did.
+const schema4 = `
+ALTER TABLE audit ADD COLUMN count INTEGER NOT NULL DEFAULT 1;
+ALTER TABLE audit ADD COLUMN last BLOB NOT NULL DEFAULT x'';
 `
 
 // migrate brings the file to the newest schema, one transaction a step.

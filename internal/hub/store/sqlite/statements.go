@@ -67,6 +67,9 @@ const (
 	stPutAudit
 	stAudit
 	stTeamAudit
+	stRepeatAudit
+	stAuditTimes
+	stDropAudit
 	numStatements
 )
 
@@ -144,8 +147,12 @@ func (s statement) sql() string {
 		stTokens:      "SELECT id,hash,team,project,name,role,created,expires,revoked FROM tokens",
 		stRevokeToken: "UPDATE tokens SET revoked=? WHERE id=?",
 
-		stPutAudit:  "INSERT INTO audit(time,team,principal,action,subject,detail,request) VALUES(?,?,?,?,?,?,?)",
-		stAudit:     "SELECT id,time,team,principal,action,subject,detail,request FROM audit WHERE id<? ORDER BY id DESC LIMIT ?",
-		stTeamAudit: "SELECT id,time,team,principal,action,subject,detail,request FROM audit WHERE id<? AND team=? ORDER BY id DESC LIMIT ?",
+		stPutAudit:  "INSERT INTO audit(time,team,principal,action,subject,detail,request,count,last) VALUES(?,?,?,?,?,?,?,?,?) RETURNING id",
+		stAudit:     "SELECT id,time,team,principal,action,subject,detail,request,count,last FROM audit WHERE id<? ORDER BY id DESC LIMIT ?",
+		stTeamAudit: "SELECT id,time,team,principal,action,subject,detail,request,count,last FROM audit WHERE id<? AND team=? ORDER BY id DESC LIMIT ?",
+
+		stRepeatAudit: "UPDATE audit SET count=count+?,last=? WHERE id=?",
+		stAuditTimes:  "SELECT id,time FROM audit WHERE id>? ORDER BY id LIMIT ?",
+		stDropAudit:   "DELETE FROM audit WHERE id=?",
 	}[s]
 }

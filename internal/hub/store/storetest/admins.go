@@ -278,7 +278,7 @@ func audit(_ *testing.T, e *env) {
 		if i%3 == 0 {
 			team = "beta"
 		}
-		e.must(e.b.AppendAudit(ctx, store.AuditEvent{Time: day0.Add(time.Duration(i) * time.Minute), Team: team, Principal: "token:ann",
+		e.must1(e.b.AppendAudit(ctx, store.AuditEvent{Time: day0.Add(time.Duration(i) * time.Minute), Team: team, Principal: "token:ann",
 			Action: "commit.refused", Subject: e.key.String(), Detail: fmt.Sprintf("rule-%d", i), RequestID: "q"}))
 	}
 	e.reopen()
@@ -302,6 +302,6 @@ func audit(_ *testing.T, e *env) {
 	e.must(err)
 	e.equal("next page", read("beta", evs[1].ID, 2), []string{"rule-3", "rule-0"})
 	want := store.AuditEvent{ID: evs[0].ID, Time: day0.Add(9 * time.Minute), Team: "beta", Principal: "token:ann",
-		Action: "commit.refused", Subject: e.key.String(), Detail: "rule-9", RequestID: "q"}
+		Action: "commit.refused", Subject: e.key.String(), Detail: "rule-9", RequestID: "q", Count: 1}
 	e.equal("whole value", evs[0], want)
 }

@@ -46,6 +46,13 @@ func (e *env) must(err error) {
 	}
 }
 
+// must1 is must for a call that returns an id.
+func (e *env) must1(id int64, err error) int64 {
+	e.t.Helper()
+	e.must(err)
+	return id
+}
+
 // wants checks that err is of want's kind, and returns it as a domain error.
 func (e *env) wants(err error, want *memory.Error) *memory.Error {
 	e.t.Helper()

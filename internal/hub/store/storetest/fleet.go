@@ -171,8 +171,18 @@ func (f *Fleet) RevokeToken(ctx context.Context, id string, at time.Time, on ...
 }
 
 // AppendAudit is that of one of the handles.
-func (f *Fleet) AppendAudit(ctx context.Context, e store.AuditEvent) error {
+func (f *Fleet) AppendAudit(ctx context.Context, e store.AuditEvent) (int64, error) {
 	return f.next().AppendAudit(ctx, e)
+}
+
+// RepeatAudit is that of one of the handles.
+func (f *Fleet) RepeatAudit(ctx context.Context, id, n int64, last time.Time) error {
+	return f.next().RepeatAudit(ctx, id, n, last)
+}
+
+// TrimAudit is that of one of the handles.
+func (f *Fleet) TrimAudit(ctx context.Context, cut time.Time) (int64, error) {
+	return f.next().TrimAudit(ctx, cut)
 }
 
 // AuditEvents is that of one of the handles.

@@ -11,6 +11,8 @@ import (
 func recordPromises() []promise {
 	return []promise{
 		{"ActsAreOnRecord", actsAreOnRecord},
+		{"RepeatedEvents", repeatedEvents},
+		{"AuditTrimmed", auditTrimmed},
 	}
 }
 
@@ -84,7 +86,7 @@ func actsAreOnRecord(_ *testing.T, e *env) {
 	first := events[len(events)-1]
 	first.ID = 0
 	e.equal("whole value", first, store.AuditEvent{Time: day0.Add(time.Minute), Team: "acme", Principal: "token:ann",
-		Action: "create a project", Subject: "s", Detail: "d", RequestID: "q"})
+		Action: "create a project", Subject: "s", Detail: "d", RequestID: "q", Count: 1})
 }
 
 // NothingOffTheRecord tries every act that is put on record while the audit log cannot be
@@ -102,7 +104,7 @@ func NothingOffTheRecord(t *testing.T, b store.Backend, breakLog func()) {
 	must(b.CreateProject(ctx, key, day0))
 	beforeActs(t, b, key)
 	breakLog()
-	if err := b.AppendAudit(ctx, store.AuditEvent{Time: day0}); err == nil {
+	if _, err := b.AppendAudit(ctx, store.AuditEvent{Time: day0}); err == nil {
 		t.Fatal("the audit log can be written")
 	}
 	for _, a := range acts(b, key) {
@@ -133,5 +135,59 @@ func NothingOffTheRecord(t *testing.T, b store.Backend, breakLog func()) {
 	}
 	if _, version, err := b.Setting(ctx, "beta", "policy"); err != nil || version != 0 {
 		t.Errorf("a setting was made: version %d, %v", version, err)
+	}
+}
+
+func repeatedEvents(_ *testing.T, e *env) {
+	at := day0.Add(time.Second + 1)
+	first, err := e.b.AppendAudit(ctx, store.AuditEvent{Time: day0, Action: "first"})
+	e.must(err)
+	second, err := e.b.AppendAudit(ctx, store.AuditEvent{Time: day0, Action: "second", Count: 3, LastTime: at})
+	e.must(err)
+	if first <= 0 || second <= first {
+		e.t.Fatalf("ids %d and %d, want them positive and ascending", first, second)
+	}
+	e.must(e.b.RepeatAudit(ctx, first, 2, at))
+	e.must(e.b.RepeatAudit(ctx, first, 40, at.Add(time.Minute)))
+	e.must(e.b.RepeatAudit(ctx, second+100, 1, at)) // nobody's
+	e.reopen()
+	events, err := e.b.AuditEvents(ctx, "", 0, 0)
+	e.must(err)
+	e.equal("events", events, []store.AuditEvent{
+		{ID: second, Time: day0, Action: "second", Count: 3, LastTime: at},
+		{ID: first, Time: day0, Action: "first", Count: 43, LastTime: at.Add(time.Minute)},
+	})
+}
+
+func auditTrimmed(_ *testing.T, e *env) {
+	const old = 2100 // more than one slice of every store
+	events := make([]store.AuditEvent, 0, old)
+	for i := range old {
+		events = append(events, store.AuditEvent{Time: day0.Add(time.Duration(i)), Action: "old"})
+	}
+	e.must(e.b.PutSetting(ctx, "acme", "x", []byte(`{}`), 0, events...)) // many in one step
+	cut := day0.Add(time.Hour)
+	n, err := e.b.TrimAudit(ctx, day0)
+	e.must(err)
+	e.equal("older than the first", n, int64(0))
+	e.must1(e.b.AppendAudit(ctx, store.AuditEvent{Time: cut, Action: "kept"}))
+	// A clock that was behind: among newer ones of the same slice it goes too.
+	e.must1(e.b.AppendAudit(ctx, store.AuditEvent{Time: day0, Action: "old"}))
+	last := e.must1(e.b.AppendAudit(ctx, store.AuditEvent{Time: cut.Add(time.Hour), Action: "kept"}))
+	n, err = e.b.TrimAudit(ctx, cut)
+	e.must(err)
+	e.equal("trimmed", n, int64(old+1))
+	n, err = e.b.TrimAudit(ctx, cut)
+	e.must(err)
+	e.equal("again", n, int64(0))
+	e.reopen()
+	left, err := e.b.AuditEvents(ctx, "", 0, 0)
+	e.must(err)
+	for _, ev := range left {
+		e.equal("left", ev.Action, "kept")
+	}
+	e.equal("left", len(left), 2)
+	if id := e.must1(e.b.AppendAudit(ctx, store.AuditEvent{Time: cut})); id <= last {
+		e.t.Fatalf("id %d after %d: an id came again", id, last)
 	}
 }

@@ -1,0 +1,238 @@
+package service
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/memsvc/memsvc/internal/memory"
+)
+
+// Bounds of what refusals add to the audit log, so that nobody fills the disk with them.
+const (
+	// foldSpan is for how long equal refusals of one principal are one event with a count.
+	foldSpan = time.Hour
+	// maxDistinct is how many different refusals of one principal are events of their own
+	// within a span; what goes beyond is one event for each action. All identities that
+	// no rule gives a role are one principal in this: anybody may get one of some issuers.
+	maxDistinct = 100
+	// flushEvery is how often counts are written. Those since then are lost with the
+	// process; the event itself is there.
+	flushEvery = 5 * time.Second
+	// flushPatience is how long the end of the hub waits for the last counts.
+	flushPatience = 5 * time.Second
+)
+
+// refusals folds equal refusals into one event.
+type refusals struct {
+	mu    sync.Mutex // guards what follows
+	by    map[string]*refuser
+	ended []*folded // of spans that are over, with counts that are not written yet
+}
+
+// refuser is whoever was refused within a span.
+type refuser struct {
+	until    time.Time
+	distinct int
+	rows     map[[sha256.Size]byte]*folded
+}
+
+// folded is an event that may have happened more often than is written.
+type folded struct {
+	id   int64 // 0: it is being written
+	more int64
+	last time.Time
+}
+
+func newRefusals() *refusals { return &refusals{by: map[string]*refuser{}} }
+
+// refusal is one refusal as it is on record.
+type refusal struct {
+	team                               memory.Team
+	principal, action, subject, detail string
+}
+
+func (r refusal) key() [sha256.Size]byte {
+	return sha256.Sum256([]byte(strings.Join([]string{string(r.team), r.principal, r.action, r.subject, r.detail}, "\x00")))
+}
+
+// fold counts the refusal if an equal one is on record already. Otherwise it returns what
+// to put on record, which may be less precise, and where its id belongs.
+func (f *refusals) fold(who string, r refusal, now time.Time) (_ refusal, row *folded, done func(id int64) (lost int64)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	by := f.by[who]
+	if by == nil || !now.Before(by.until) {
+		f.endLocked(who)
+		by = &refuser{until: now.Add(foldSpan), rows: map[[sha256.Size]byte]*folded{}}
+		f.by[who] = by
+	}
+	key := r.key()
+	if row := by.rows[key]; row != nil {
+		row.more, row.last = row.more+1, now
+		return r, nil, nil
+	}
+	if by.distinct >= maxDistinct {
+		r.subject = "others"
+		r.detail = fmt.Sprintf("more than %d different refusals within %v; the further ones are counted here", maxDistinct, foldSpan)
+		if who == "" {
+			r.team, r.principal = "", "others"
+		}
+		if key = r.key(); by.rows[key] != nil {
+			row := by.rows[key]
+			row.more, row.last = row.more+1, now
+			return r, nil, nil
+		}
+	}
+	by.distinct++
+	row = &folded{}
+	by.rows[key] = row
+	return r, row, func(id int64) (lost int64) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if id != 0 {
+			row.id = id
+			return 0
+		}
+		if by.rows[key] == row {
+			delete(by.rows, key)
+			by.distinct--
+		}
+		lost, row.more = 1+row.more, 0
+		return lost
+	}
+}
+
+// endLocked ends a principal's span.
+func (f *refusals) endLocked(who string) {
+	by := f.by[who]
+	if by == nil {
+		return
+	}
+	for _, row := range by.rows {
+		if row.more > 0 || row.id == 0 {
+			f.ended = append(f.ended, row)
+		}
+	}
+	delete(f.by, who)
+}
+
+// unwritten is a count that is to be written.
+type unwritten struct {
+	row  *folded
+	id   int64
+	n    int64
+	last time.Time
+}
+
+// take returns the counts that are not written yet, and forgets spans that are over.
+func (f *refusals) take(now time.Time) (out []unwritten) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for who, by := range f.by {
+		if !now.Before(by.until) {
+			f.endLocked(who)
+		}
+	}
+	add := func(row *folded) {
+		if row.id != 0 && row.more > 0 {
+			out = append(out, unwritten{row, row.id, row.more, row.last})
+			row.more = 0
+		}
+	}
+	var waiting []*folded
+	for _, row := range f.ended {
+		if row.id == 0 {
+			waiting = append(waiting, row)
+		}
+		add(row)
+	}
+	f.ended = waiting
+	for _, by := range f.by {
+		for _, row := range by.rows {
+			add(row)
+		}
+	}
+	return out
+}
+
+// giveBack takes a count back that could not be written. It waits with the ended ones, in
+// case its span has ended meanwhile.
+func (f *refusals) giveBack(u unwritten) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ended = append(f.ended, &folded{id: u.id, more: u.n, last: u.last})
+}
+
+// record puts a refusal on record, with those equal to it.
+func (s *Service) record(ctx context.Context, c Call, r refusal, e *memory.Error) {
+	who := c.Principal.Name
+	if c.Principal.Role == NoRole {
+		who = ""
+	}
+	r, row, done := s.refusals.fold(who, r, s.Now())
+	if row == nil {
+		return
+	}
+	ev := s.event(c, r.team, r.action, r.subject, r.detail)
+	ev.Principal = r.principal
+	if ev.Detail == Withheld {
+		ev.Detail = string(e.Reason) // that much can be said
+	}
+	id, err := s.Backend.AppendAudit(context.WithoutCancel(ctx), ev)
+	if err != nil {
+		id = 0
+		s.lost(c, r.action, err)
+	}
+	if lost := done(id); lost > 0 {
+		s.Observer.AuditLost(lost)
+	}
+}
+
+// writeCounts writes how often refusals happened again.
+func (s *Service) writeCounts(ctx context.Context) (failed int64) {
+	var why error
+	for _, u := range s.refusals.take(s.Now()) {
+		if err := s.Backend.RepeatAudit(ctx, u.id, u.n, u.last); err != nil {
+			why = err
+			failed += u.n
+			s.refusals.giveBack(u)
+		}
+	}
+	if why != nil && ctx.Err() == nil {
+		s.Logger.Warn("audit: counts of refusals are not written yet", "refusals", failed, "error", why.Error())
+	}
+	return failed
+}
+
+// keepCounts writes counts until ctx ends, and then the last ones.
+func (s *Service) keepCounts(ctx context.Context) {
+	ticker := time.NewTicker(flushEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushPatience)
+			defer cancel()
+			if lost := s.writeCounts(last); lost > 0 {
+				s.Observer.AuditLost(lost)
+			}
+			return
+		case <-ticker.C:
+			s.writeCounts(ctx)
+		}
+	}
+}
+
+// trimAudit forgets what the retention of the audit log is over for.
+func (s *Service) trimAudit(ctx context.Context) error {
+	n, err := s.Backend.TrimAudit(ctx, s.Now().Add(-s.Limits.AuditRetention))
+	s.Observer.AuditTrimmed(n)
+	if err != nil {
+		return fmt.Errorf("audit log: %w", err)
+	}
+	return nil
+}
