@@ -46,6 +46,9 @@ type remote struct {
 	stopped    bool              // the hub took the project off the stream
 	own        map[memory.Revision]bool
 	arrivals   []arrival // commits of others whose application is to be measured
+	// printKey is the team's key of fingerprints; nil: to be asked for, as after a listing,
+	// since a hub that took the project over may have another.
+	printKey []byte
 }
 
 // arrival is a commit of someone else, as the stream delivered it.
@@ -313,6 +316,9 @@ func (r *remote) List(ctx context.Context, opts syncer.ListOptions) (syncer.List
 	if err != nil {
 		return syncer.Listing{}, err
 	}
+	r.mu.Lock()
+	r.printKey = nil
+	r.mu.Unlock()
 	if r.redacting != nil {
 		// Whoever lists does not see the commits in between.
 		if err := r.redacting(nil); err != nil {
@@ -331,17 +337,34 @@ func (r *remote) Get(ctx context.Context, paths []memory.Path) (syncer.Batch, er
 	return syncer.Batch{Memories: b.Memories, Remaining: b.Remaining}, nil
 }
 
+// fingerprintKey returns the team's key.
+func (r *remote) fingerprintKey(ctx context.Context) ([]byte, error) {
+	r.mu.Lock()
+	key := r.printKey
+	r.mu.Unlock()
+	if key != nil {
+		return key, nil
+	}
+	p, err := r.c.Policy(ctx, r.key.Team)
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	r.printKey = p.FingerprintKey
+	r.mu.Unlock()
+	return p.FingerprintKey, nil
+}
+
 // Redacted asks the hub which texts it redacted; see syncer.Remote. They go there as
-// fingerprints under the team's key, which is asked for anew: it rarely is, and another
-// hub that took the project over may have another one.
+// fingerprints under the team's key.
 func (r *remote) Redacted(ctx context.Context, texts [][]byte) ([]bool, error) {
-	policy, err := r.c.Policy(ctx, r.key.Team)
+	key, err := r.fingerprintKey(ctx)
 	if err != nil {
 		return nil, err
 	}
 	prints := make([]string, len(texts))
 	for i, text := range texts {
-		prints[i] = memory.RedactionFingerprint(policy.FingerprintKey, text)
+		prints[i] = memory.RedactionFingerprint(key, text)
 	}
 	found, err := r.c.FindRedacted(ctx, r.key, prints)
 	if errors.Is(err, client.ErrHubTooOld) {

@@ -7,6 +7,9 @@ import (
 	"encoding/hex"
 )
 
+// RuleRedacted is the rule of a Violation: the text, or a secret in it, was redacted.
+const RuleRedacted = "redacted"
+
 // RedactionFingerprint is the keyed fingerprint by which a redacted text is known
 // again: an HMAC under the team's key of the text with line ends and trailing space
 // made equal, so that a saved copy matches. It is 64 digits of lower-case hex.

@@ -92,6 +92,7 @@ func (w *world) check() {
 	w.checkTexts()
 	w.checkDeletes()
 	w.checkSecrets()
+	w.checkRedacted()
 	if w.solo {
 		w.checkSolo()
 		w.checkTidied()

@@ -173,8 +173,10 @@ func (m *machine) cycle() (r syncer.Result) {
 		m.loss = 10
 	}
 	m.running = true
+	noted := m.noted()
 	defer func() {
 		m.running = false
+		m.excuseLines(noted)
 		if x := recover(); x != nil {
 			if c, ours := x.(crashed); !ours || c.m != m {
 				panic(x)
@@ -220,7 +222,7 @@ func (w *world) step(i int) {
 
 // fault changes something around the machines.
 func (w *world) fault(m *machine) {
-	n := w.pick(14)
+	n := w.pick(15)
 	if w.solo && !slices.Contains([]int{0, 1, 2, 7, 8}, n) {
 		return
 	}
@@ -280,6 +282,8 @@ func (w *world) fault(m *machine) {
 		}
 	case 13:
 		m.accident()
+	case 14:
+		w.redact()
 	}
 }
 

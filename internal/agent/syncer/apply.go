@@ -226,6 +226,12 @@ func (c *cycle) readAs(ctx context.Context, p memory.Path, want memory.ETag) (te
 // trashAll keeps copies of the files that the actions take from the disk, in one step
 // of the state. Copies of files that then stay do no harm.
 func (c *cycle) trashAll(ctx context.Context, actions []reconcile.Action) error {
+	type leaving struct {
+		path memory.Path
+		text []byte
+		why  string
+	}
+	var all []leaving
 	for _, a := range actions {
 		why := ""
 		switch p := a.Path; {
@@ -239,17 +245,25 @@ func (c *cycle) trashAll(ctx context.Context, actions []reconcile.Action) error 
 		if why == "" {
 			continue
 		}
-		if c.redacted[a.Local] {
-			c.trashed[a.Path] = a.Local // it may go without a copy
-			continue
-		}
 		text, ok, err := c.readAs(ctx, a.Path, a.Local)
 		if err != nil {
 			return err
 		}
-		if ok {
-			c.trash(a.Path, text, why)
-			c.trashed[a.Path] = a.Local
+		if !ok {
+			continue
+		}
+		if err := c.ask(ctx, text); err != nil {
+			return err
+		}
+		all = append(all, leaving{a.Path, text, why})
+	}
+	if err := c.answer(ctx); err != nil {
+		return err
+	}
+	for _, l := range all {
+		e := memory.ETagOf(l.text)
+		if c.trashed[l.path] = e; !c.redacted[e] { // else it may go without a copy
+			c.trash(l.path, l.text, l.why)
 		}
 	}
 	if len(c.todo.PutTrash) == 0 {
@@ -341,7 +355,9 @@ func (c *cycle) newConflict(p memory.Path, f remoteFile, etag memory.ETag, modTi
 // conflict keeps the local text beside the state, and then gives its place to the hub's.
 func (c *cycle) conflict(ctx context.Context, a reconcile.Action, base []byte, hasBase bool, local []byte) error {
 	p, f := a.Path, c.remote[a.Path]
-	if c.redacted[a.Local] {
+	if gone, err := c.wasRedacted(ctx, local, base); err != nil {
+		return err
+	} else if gone {
 		return c.giveWay(ctx, a)
 	}
 	x := c.newConflict(p, f, a.Local, c.snap.Files[p].ModTime, base, hasBase, local)

@@ -69,6 +69,11 @@ type cycle struct {
 	// texts that are known to be redacted: no copy of them is kept.
 	redactedAt map[memory.Path]bool
 	redacted   map[memory.ETag]bool
+	// asked are the texts that the hub was or is to be asked about, asking those that
+	// wait for it.
+	asked       map[memory.ETag]bool
+	asking      [][]byte
+	askingBytes int
 	// renamed are the paths that commits since the cursor renamed, new from old; moves
 	// are those where a local file follows (see moves.go).
 	renamed map[memory.Path]memory.Path

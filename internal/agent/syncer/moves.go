@@ -67,7 +67,10 @@ func (c *cycle) move(ctx context.Context, a reconcile.Action, from memory.Path) 
 	base, hasBase := c.ancestor(ctx, ancestorAt)
 	m := reconcile.MergeTexts(to, base, hasBase, local, f.Content)
 	text := f.Content
-	gone := c.redacted[c.local[from]]
+	gone, err := c.wasRedacted(ctx, local, base)
+	if err != nil {
+		return err
+	}
 	if m.OK && !gone {
 		text = m.Text
 	}

@@ -19,11 +19,11 @@ const (
 // (ruling 13.14). It comes right after a pull and before the cursor is saved, so that a
 // stop in between forgets none. A redaction says at which paths something went; what went
 // is known by asking the hub about the very texts that are kept here, wherever they are
-// from: other texts of such a path stay. After a full comparison, which saw no commits,
-// all are asked about. What merges start from goes later, once the marker is in its place:
+// from: other texts of such a path stay. It is asked again after a full comparison, which
+// saw no commits, and as long as something of a redaction waits to be brought into step. What merges start from goes later, once the marker is in its place:
 // without it a line that is gone on the hub would look like one that is new here.
 func (c *cycle) judgeRedacted(ctx context.Context) error {
-	if len(c.redactedAt) == 0 && !c.full {
+	if len(c.redactedAt) == 0 && !c.full && !c.s.state.Redacting {
 		return nil
 	}
 	first := c.s.state.Fresh
@@ -33,20 +33,19 @@ func (c *cycle) judgeRedacted(ctx context.Context) error {
 			return err
 		}
 	}
-	ask := &question{c: c}
 	paths := c.judgedPaths()
-	if err := c.askKept(ctx, ask, paths); err != nil {
+	if err := c.askKept(ctx, paths); err != nil {
 		return err
 	}
 	for _, p := range paths {
-		if err := c.askLocal(ctx, ask, p); err != nil {
+		if err := c.askLocal(ctx, p); err != nil {
 			return err
 		}
 	}
-	if err := ask.answer(ctx); err != nil {
+	if err := c.answer(ctx); err != nil {
 		return err
 	}
-	if err := c.judgeAside(ctx, ask); err != nil {
+	if err := c.judgeAside(ctx); err != nil {
 		return err
 	}
 	if first && len(c.redactedAt)+len(c.redacted) == 0 {
@@ -58,13 +57,16 @@ func (c *cycle) judgeRedacted(ctx context.Context) error {
 
 // judgeAside removes damaged state that was put aside, if a redacted text may be in it.
 // What of it existed nowhere else was taken out when it was put aside.
-func (c *cycle) judgeAside(ctx context.Context, ask *question) error {
-	before := len(c.redacted)
-	put, err := c.s.ports.State.Aside(ctx, func(text []byte) error { return ask.add(ctx, text) })
+func (c *cycle) judgeAside(ctx context.Context) error {
+	var all []memory.ETag
+	put, err := c.s.ports.State.Aside(ctx, func(text []byte) error {
+		all = append(all, memory.ETagOf(text))
+		return c.ask(ctx, text)
+	})
 	if err == nil {
-		err = ask.answer(ctx)
+		err = c.answer(ctx)
 	}
-	if err == nil && put && (len(c.redactedAt) > 0 || len(c.redacted) > before) {
+	if err == nil && put && (len(c.redactedAt) > 0 || slices.ContainsFunc(all, func(e memory.ETag) bool { return c.redacted[e] })) {
 		err = c.s.ports.State.DropAside(ctx)
 	}
 	if err != nil {
@@ -102,6 +104,11 @@ func (c *cycle) dropRedacted(paths []memory.Path) {
 			c.todo.DropTrash = append(c.todo.DropTrash, id)
 		}
 	}
+	for _, p := range slices.Sorted(maps.Keys(st.Intents)) {
+		if i := st.Intents[p]; i.ToHub && c.redacted[i.Base] {
+			c.notSent(p) // it cannot come any more, or is gone again
+		}
+	}
 	for _, p := range slices.Sorted(maps.Keys(lost)) {
 		c.note(Note{Kind: NoteRedacted, Path: p})
 	}
@@ -110,8 +117,10 @@ func (c *cycle) dropRedacted(paths []memory.Path) {
 			c.todo.DropLines = append(c.todo.DropLines, p)
 		}
 	}
-	yes := true
-	c.todo.SetRedacting = &yes
+	if !st.Redacting {
+		yes := true
+		c.todo.SetRedacting = &yes
+	}
 }
 
 // forgetRedacted removes from the disk what the state has let go, as long as a redacted
@@ -124,7 +133,7 @@ func (c *cycle) forgetRedacted(ctx context.Context, complete bool) error {
 	if err := c.s.ports.State.Forget(ctx); err != nil {
 		return &stepError{step: "take redacted texts out of the sync state", err: err}
 	}
-	if !complete || c.result.Pending+len(c.held)+len(st.Ahead)+len(st.Intents)+len(c.errs) > 0 {
+	if !complete || c.result.Pending+len(st.Ahead)+len(st.Intents)+len(c.errs) > 0 {
 		return nil
 	}
 	no := false
@@ -151,7 +160,7 @@ func (c *cycle) judgedPaths() []memory.Path {
 }
 
 // askKept asks about the texts of the state.
-func (c *cycle) askKept(ctx context.Context, ask *question, paths []memory.Path) error {
+func (c *cycle) askKept(ctx context.Context, paths []memory.Path) error {
 	st := &c.s.state
 	kept := map[memory.ETag]bool{}
 	for _, x := range st.Conflicts {
@@ -175,7 +184,7 @@ func (c *cycle) askKept(ctx context.Context, ask *question, paths []memory.Path)
 		if err != nil {
 			return &stepError{step: "read a kept text", err: err}
 		}
-		if err := ask.add(ctx, text); err != nil {
+		if err := c.ask(ctx, text); err != nil {
 			return err
 		}
 	}
@@ -184,56 +193,71 @@ func (c *cycle) askKept(ctx context.Context, ask *question, paths []memory.Path)
 
 // askLocal asks about the file at p: where it is a redacted text, as an old version is
 // that this machine never agreed on, no copy of it is kept when it loses its place.
-func (c *cycle) askLocal(ctx context.Context, ask *question, p memory.Path) error {
-	if e := c.local[p]; e == "" || c.masked(p) || c.snap.Files[p].Size > memory.MaxMemoryBytes || ask.asked[e] {
+func (c *cycle) askLocal(ctx context.Context, p memory.Path) error {
+	if e := c.local[p]; e == "" || c.masked(p) || c.snap.Files[p].Size > memory.MaxMemoryBytes || c.asked[e] {
 		return nil
 	}
 	text, err := c.s.ports.Local.Read(ctx, p)
 	if err != nil {
 		return nil //nolint:nilerr // whoever needs the file reads it again, and says what is wrong
 	}
-	return ask.add(ctx, text)
+	return c.ask(ctx, text)
 }
 
-// question gathers texts to ask the hub about.
-type question struct {
-	c     *cycle
-	asked map[memory.ETag]bool
-	texts [][]byte
-	bytes int
-}
-
-func (q *question) add(ctx context.Context, text []byte) error {
+// ask gathers texts to ask the hub about, each once in a cycle.
+func (c *cycle) ask(ctx context.Context, text []byte) error {
 	e := memory.ETagOf(text)
-	if q.asked[e] || len(text) == 0 {
+	if c.asked[e] || len(text) == 0 {
 		return nil
 	}
-	if q.asked == nil {
-		q.asked = map[memory.ETag]bool{}
+	if c.asked == nil {
+		c.asked = map[memory.ETag]bool{}
 	}
-	q.asked[e] = true
-	q.texts, q.bytes = append(q.texts, text), q.bytes+len(text)
-	if len(q.texts) < askTexts && q.bytes < askBytes {
+	c.asked[e] = true
+	c.asking, c.askingBytes = append(c.asking, text), c.askingBytes+len(text)
+	if len(c.asking) < askTexts && c.askingBytes < askBytes {
 		return nil
 	}
-	return q.answer(ctx)
+	return c.answer(ctx)
 }
 
 // answer asks, and notes what was redacted. A hub that cannot tell leaves it at what the
 // pull itself told.
-func (q *question) answer(ctx context.Context) error {
-	if len(q.texts) == 0 {
+func (c *cycle) answer(ctx context.Context) error {
+	if len(c.asking) == 0 {
 		return nil
 	}
-	gone, err := q.c.s.ports.Remote.Redacted(ctx, q.texts)
+	gone, err := c.s.ports.Remote.Redacted(ctx, c.asking)
 	if err != nil && !errors.Is(err, ErrCannotTell) {
 		return &stepError{step: "ask which texts were redacted", err: err}
 	}
-	for i, text := range q.texts {
+	for i, text := range c.asking {
 		if err == nil && gone[i] {
-			q.c.redacted[memory.ETagOf(text)] = true
+			c.redacted[memory.ETagOf(text)] = true
 		}
 	}
-	q.texts, q.bytes = nil, 0
+	c.asking, c.askingBytes = nil, 0
 	return nil
+}
+
+// wasRedacted reports whether a text that is about to lose its place was redacted, and
+// asks about what it was made on too. Then no copy of it is kept: whoever has one brought
+// it back, under another name perhaps, or nobody could look at its path, when the
+// redaction itself was long worked off here.
+func (c *cycle) wasRedacted(ctx context.Context, text, base []byte) (bool, error) {
+	err := c.ask(ctx, base)
+	if err == nil {
+		err = c.ask(ctx, text)
+	}
+	if err == nil {
+		err = c.answer(ctx)
+	}
+	return c.redacted[memory.ETagOf(text)], err
+}
+
+// heldRedacted reports whether the hub refused a text at this path because it had been
+// redacted.
+func (s *Syncer) heldRedacted(p memory.Path, e memory.ETag) bool {
+	h, held := s.state.Held[p]
+	return held && h.ETag == e && slices.ContainsFunc(h.Violations, func(v memory.Violation) bool { return v.Rule == memory.RuleRedacted })
 }

@@ -236,7 +236,7 @@ func (s *Service) checkRedacted(ctx context.Context, team memory.Team, policy Po
 	}
 	return &memory.Error{
 		Reason: memory.ReasonRedacted, Message: "commit refused",
-		Violations: []memory.Violation{{Path: s.tellable(strict, string(path)), Rule: "redacted", Message: "an admin removed this text from the team's memories; do not bring it back"}},
+		Violations: []memory.Violation{{Path: s.tellable(strict, string(path)), Rule: memory.RuleRedacted, Message: "an admin removed this text from the team's memories; do not bring it back"}},
 	}
 }
 
