@@ -331,12 +331,25 @@ func TestRefusalsAreBounded(t *testing.T) {
 	if n := len(w.rows(t)) - middle; n > 110 {
 		t.Errorf("3,000 strangers made %d events", n)
 	}
+	last := len(w.rows(t))
+	everywhere := service.Call{Principal: service.Principal{Name: "token:e", Role: service.Reader}}
+	for i := range 3000 {
+		err := w.PurgeProject(t.Context(), everywhere, memory.ProjectKey{Team: memory.Team(fmt.Sprint("t", i)), Project: "p"})
+		if !errors.Is(err, memory.ErrPermissionDenied) {
+			t.Fatal(err)
+		}
+	}
+	if n := len(w.rows(t)) - last; n > 110 {
+		t.Errorf("3,000 refusals in different teams made %d events", n)
+	}
 	counted := map[string]int64{}
 	for _, e := range w.events(t) {
 		counted[e.Action] += e.Count
 	}
-	if counted["project.get.refused"] != 3000 || counted["call.refused"] != 3000 {
-		t.Errorf("counted %v, want 3000 of each: none is to be missing", counted)
+	for _, action := range []string{"project.get.refused", "call.refused", "project.purge.refused"} {
+		if counted[action] != 3000 {
+			t.Errorf("%s: counted %d, want 3000: none is to be missing", action, counted[action])
+		}
 	}
 	// Who did nothing before is on record whole.
 	if err := w.PurgeProject(t.Context(), writer, key); !errors.Is(err, memory.ErrPermissionDenied) {

@@ -16,7 +16,7 @@ const (
 	// foldSpan is for how long equal refusals of one principal are one event with a count.
 	foldSpan = time.Hour
 	// maxDistinct is how many different refusals of one principal are events of their own
-	// within a span; what goes beyond is one event for each action. All identities that
+	// within a span; what goes beyond is one event for each action and reason. All identities that
 	// no rule gives a role are one principal in this: anybody may get one of some issuers.
 	maxDistinct = 100
 	// flushEvery is how often counts are written. Those since then are lost with the
@@ -61,7 +61,7 @@ func (r refusal) key() [sha256.Size]byte {
 
 // fold counts the refusal if an equal one is on record already. Otherwise it returns what
 // to put on record, which may be less precise, and where its id belongs.
-func (f *refusals) fold(who string, r refusal, now time.Time) (_ refusal, row *folded, done func(id int64) (lost int64)) {
+func (f *refusals) fold(who string, home memory.Team, r refusal, reason memory.Reason, now time.Time) (_ refusal, row *folded, done func(id int64) (lost int64)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	by := f.by[who]
@@ -76,10 +76,11 @@ func (f *refusals) fold(who string, r refusal, now time.Time) (_ refusal, row *f
 		return r, nil, nil
 	}
 	if by.distinct >= maxDistinct {
-		r.subject = "others"
-		r.detail = fmt.Sprintf("more than %d different refusals within %v; the further ones are counted here", maxDistinct, foldSpan)
+		// The subject's team may be one of any number of names that do not exist.
+		r.team, r.subject = home, "others"
+		r.detail = fmt.Sprintf("%s; more than %d different refusals within %v, the further ones are counted here", reason, maxDistinct, foldSpan)
 		if who == "" {
-			r.team, r.principal = "", "others"
+			r.principal = "others"
 		}
 		if key = r.key(); by.rows[key] != nil {
 			row := by.rows[key]
@@ -169,11 +170,11 @@ func (f *refusals) giveBack(u unwritten) {
 
 // record puts a refusal on record, with those equal to it.
 func (s *Service) record(ctx context.Context, c Call, r refusal, e *memory.Error) {
-	who := c.Principal.Name
+	who, home := c.Principal.Name, c.Principal.Team
 	if c.Principal.Role == NoRole {
-		who = ""
+		who, home = "", ""
 	}
-	r, row, done := s.refusals.fold(who, r, s.Now())
+	r, row, done := s.refusals.fold(who, home, r, e.Reason, s.Now())
 	if row == nil {
 		return
 	}
