@@ -14,6 +14,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
 
 	memsvcv1 "github.com/memsvc/memsvc/api/proto/memsvc/v1"
 	"github.com/memsvc/memsvc/internal/hub"
@@ -195,5 +198,33 @@ func TestRefusalsSayWhere(t *testing.T) {
 	}
 	if !strings.Contains(events[0], "github-pat") || strings.Contains(events[0], secret) {
 		t.Errorf("%q: want the rule without the name", events[0])
+	}
+}
+
+// TestUnknownMethodsAreOne counts and logs every method that the contract does not have as
+// one: nobody makes metrics of names of their own, with a credential or without.
+func TestUnknownMethodsAreOne(t *testing.T) {
+	h := hubtest.Start(t, hubtest.Options{})
+	c := as(t, h, h.Token("acme", "app", "reader"))
+	conn := dial(t, h)
+	for i := range 20 {
+		method := fmt.Sprintf("/walrus.v1.Walrus/Walrus%d", i)
+		if err := conn.Invoke(t.Context(), method, &emptypb.Empty{}, &emptypb.Empty{}); status.Code(err) != codes.Unauthenticated {
+			t.Fatalf("without a credential: %v", err)
+		}
+		if err := conn.Invoke(c.ctx(t), method, &emptypb.Empty{}, &emptypb.Empty{}); status.Code(err) != codes.Unimplemented {
+			t.Fatalf("with one: %v", err)
+		}
+	}
+	metrics := metricsText(t, h)
+	for _, want := range []string{`memsvc_rpc_calls_total{code="Unauthenticated",method="unknown"} 20`, `memsvc_rpc_calls_total{code="Unimplemented",method="unknown"} 20`} {
+		if !strings.Contains(metrics, want) {
+			t.Errorf("no metric %s", want)
+		}
+	}
+	for where, text := range map[string]string{"metrics": metrics, "log": h.Log.String()} {
+		if n := strings.Count(strings.ToLower(text), "walrus"); n > 0 {
+			t.Errorf("the %s repeat names of methods %d times", where, n)
+		}
 	}
 }

@@ -36,6 +36,7 @@ type edge struct {
 	auth     *authn.Authenticator
 	validate func(any) error
 	metrics  *metrics
+	methods  map[string]bool // that the servers have, by full name; see Server
 	log      *slog.Logger
 	now      func() time.Time
 	// secret reports whether a text must not be logged, and discreet returns an error
@@ -57,6 +58,18 @@ const ClientCertKey = "memsvc-client-cert-bin"
 // PeerKey is the metadata in which REST hands the address of its peer over to the server
 // inside the process. From the network it means nothing.
 const PeerKey = "memsvc-peer"
+
+// unknownMethod stands in logs, metrics and records for every method that the contract
+// does not have: names of them are anybody's.
+const unknownMethod = "unknown"
+
+// known returns method, or unknownMethod.
+func (e *edge) known(method string) string {
+	if e.methods[method] {
+		return method
+	}
+	return unknownMethod
+}
 
 type callKey struct{}
 
@@ -131,21 +144,22 @@ func failure(err error) string {
 func (e *edge) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
 	begin := e.now()
 	ctx := ss.Context()
+	method := e.known(info.FullMethod)
 	id := e.requestID(ctx)
 	_ = ss.SetHeader(metadata.Pairs(RequestIDHeader, id))
 	c := service.Call{RequestID: id}
-	e.metrics.open(info.FullMethod, 1)
+	e.metrics.open(method, 1)
 	defer func() {
 		if r := recover(); r != nil {
-			err = e.panicked(info.FullMethod, id, r)
+			err = e.panicked(method, id, r)
 		}
-		e.metrics.open(info.FullMethod, -1)
-		_, err = e.leave(ctx, info.FullMethod, c, begin, nil, err)
+		e.metrics.open(method, -1)
+		_, err = e.leave(ctx, method, c, begin, nil, err)
 	}()
-	if open(info.FullMethod) {
+	if open(method) {
 		return handler(srv, ss)
 	}
-	who, err := e.admit(ctx, &c, info.FullMethod)
+	who, err := e.admit(ctx, &c, method)
 	if err != nil {
 		return err
 	}

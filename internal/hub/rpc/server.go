@@ -67,7 +67,7 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	m := newMetrics(o.Registerer)
-	e := &edge{auth: o.Auth, validate: validate, metrics: m, log: o.Logger, now: o.Now, secret: o.Service.HoldsSecret, discreet: o.Service.Discreet, refused: o.Service.RefusedCall}
+	e := &edge{auth: o.Auth, validate: validate, metrics: m, log: o.Logger, now: o.Now, secret: o.Service.HoldsSecret, discreet: o.Service.Discreet, refused: o.Service.RefusedCall, methods: map[string]bool{}}
 	e.tracing = o.Tracing
 	inner := *e
 	inner.local = true
@@ -100,7 +100,10 @@ func New(o Options) (*Server, error) {
 		healthv1.RegisterHealthServer(g, s.health)
 		reflection.Register(g)
 	}
-	for name := range s.grpc.GetServiceInfo() {
+	for name, service := range s.grpc.GetServiceInfo() {
+		for _, m := range service.Methods {
+			e.methods["/"+name+"/"+m.Name] = true
+		}
 		s.health.SetServingStatus(name, healthv1.HealthCheckResponse_SERVING)
 	}
 	return s, nil
