@@ -342,7 +342,7 @@ func (c *command) act(l Link, method string, params, result any, here func(conte
 		return usage("no state in %s; give the --state-dir of the agent", string(c.state))
 	}
 	_, err := c.daemonOr(ctx, method, params, result, func() error {
-		one, err := c.open(l, noTrashEnds)
+		one, err := c.open(l, noTrashEnds())
 		if err != nil {
 			return err
 		}

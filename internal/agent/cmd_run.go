@@ -112,7 +112,7 @@ func (r *runCmd) Run(c *command) error {
 	if err != nil {
 		return err
 	}
-	d, err := NewDaemon(DaemonOptions{StateDir: string(c.state), Logger: log, Registry: registry, Now: c.Now, Tracing: tracing, Watcher: how.watcher, TrashAge: r.TrashAge, model: live})
+	d, err := NewDaemon(DaemonOptions{StateDir: string(c.state), Logger: log, Registry: registry, Now: c.Now, Tracing: tracing, Watcher: how.watcher, TrashAge: r.TrashAge, TrashBytes: r.trashFlags.limits().bytes, model: live})
 	if err != nil {
 		return err
 	}

@@ -260,7 +260,7 @@ func (x *syncCmd) syncLink(ctx context.Context, c *command, l Link, bad error) L
 	if bad != nil {
 		return failed(bad)
 	}
-	one, err := c.open(l, x.TrashAge)
+	one, err := c.open(l, x.trashFlags.limits())
 	if err != nil {
 		return failed(err)
 	}
@@ -268,6 +268,9 @@ func (x *syncCmd) syncLink(ctx context.Context, c *command, l Link, bad error) L
 	stop := c.progress(l, one.s)
 	err = one.cycles(ctx)
 	stop()
+	if len(one.gaveUp) > 0 {
+		fmt.Fprintf(c.Stderr, "memsync-agent: sync %s: %s\n", l.Name(), visible(givenUp(one.gaveUp)))
+	}
 	if err == nil {
 		// Only now is it known that the hub and the credential are the link's.
 		if rerr := c.state.remember(l); rerr != nil {
@@ -344,15 +347,16 @@ type opened struct {
 	report *reporter
 
 	redacted redactions
+	gaveUp   []syncer.Trashed // of the trash, for room
 	keep     func(client.GuardPolicy) error
 }
 
-// noTrashEnds is the age of trash that a command gives up which is not asked for it.
-const noTrashEnds = time.Duration(math.MaxInt64)
+// noTrashEnds is for commands that give no trash up.
+func noTrashEnds() trashLimits { return trashLimits{age: math.MaxInt64, bytes: math.MaxInt64} }
 
 // open opens a link for one command. The state directory is locked by the caller. Trash
-// older than trashAge is given up.
-func (c *command) open(l Link, trashAge time.Duration) (*opened, error) {
+// past its limits is given up.
+func (c *command) open(l Link, trash trashLimits) (*opened, error) {
 	cl, err := c.dial(l)
 	if err != nil {
 		return nil, err
@@ -360,7 +364,7 @@ func (c *command) open(l Link, trashAge time.Duration) (*opened, error) {
 	if err := c.state.begin(l); err != nil {
 		return nil, errors.Join(err, cl.Close())
 	}
-	st, err := syncstate.Open(string(c.state), l.ID(), syncstate.Options{Now: c.Now, TrashAge: trashAge})
+	st, err := syncstate.Open(string(c.state), l.ID(), syncstate.Options{Now: c.Now})
 	if err != nil {
 		return nil, errors.Join(err, cl.Close())
 	}
@@ -385,7 +389,7 @@ func (c *command) open(l Link, trashAge time.Duration) (*opened, error) {
 	o.redacted.ask = rem.Redacted
 	o.s = syncer.New(syncer.Ports{
 		Local: ws, State: st, Remote: rem, Clock: syncer.Clock(c.Now), NewID: uuid.NewString, Guard: judge, Uploads: o.gate,
-	}, syncer.Options{TrashFor: trashAge})
+	}, trash.options())
 	return o, nil
 }
 
@@ -412,6 +416,7 @@ func (o *opened) cycles(ctx context.Context) error {
 	created, failures := false, 0
 	for n := 0; n < maxCycles; n++ {
 		res, err := o.s.Cycle(ctx)
+		o.gaveUp = append(o.gaveUp, res.GivenUp...)
 		if w := o.gate.waiting(); err == nil && w != nil {
 			if w.Stuck {
 				return nil // status says so

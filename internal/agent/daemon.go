@@ -40,8 +40,10 @@ type DaemonOptions struct {
 	// Tracing sends spans of uploads and applied commits; nil: none are made. Whoever
 	// gives it closes it.
 	Tracing *telemetry.Tracing
-	// TrashAge is how long trash is kept; 0 = 30 days.
-	TrashAge time.Duration
+	// TrashAge is how long trash is kept, and TrashBytes how much of it a link keeps
+	// together; 0 = 30 days, 64 MiB.
+	TrashAge   time.Duration
+	TrashBytes int64
 	// model is the language model, whose use is told; nil = none.
 	model *liveModel
 }
@@ -166,7 +168,7 @@ func (d *Daemon) start(l Link) error {
 	if err := d.state.begin(l); err != nil {
 		return err
 	}
-	st, err := syncstate.Open(string(d.state), l.ID(), syncstate.Options{Now: d.opts.Now, TrashAge: d.opts.TrashAge})
+	st, err := syncstate.Open(string(d.state), l.ID(), syncstate.Options{Now: d.opts.Now})
 	if err != nil {
 		return err
 	}
@@ -192,7 +194,9 @@ func (d *Daemon) start(l Link) error {
 	ports := syncer.Ports{
 		Local: ws, State: st, Remote: rem, Clock: syncer.Clock(d.opts.Now), NewID: uuid.NewString, Guard: judge, Uploads: gate,
 	}
-	build := func() *syncer.Syncer { return syncer.New(ports, syncer.Options{TrashFor: d.opts.TrashAge}) }
+	build := func() *syncer.Syncer {
+		return syncer.New(ports, trashLimits{d.opts.TrashAge, d.opts.TrashBytes}.options())
+	}
 	r := &runner{
 		link: l, hub: h, remote: rem, log: log, m: d.m, now: d.opts.Now, build: build, s: build(),
 		watch: w, lock: newRootLock(l.Dir), gate: gate, redacted: redacted, report: &reporter{c: h.c, key: l.Key(), guard: judge, policy: judge.policy},

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -224,6 +225,9 @@ func (r *runner) cycle(ctx context.Context, news bool) time.Duration {
 	}
 	if was := res.Replaced; was != nil {
 		r.tellReplaced(was)
+	}
+	if len(res.GivenUp) > 0 {
+		r.log.Warn(givenUp(res.GivenUp))
 	}
 	st := r.syncer().Status()
 	var wait time.Duration
@@ -497,6 +501,25 @@ func (r *runner) tellReplaced(was *syncer.Replaced) {
 	r.log.Log(context.Background(), level, "the hub's history was replaced; everything was compared, nothing deleted",
 		"old_revision", was.From.Revision, "old_epoch", was.From.Epoch, "new_revision", was.To.Revision, "new_epoch", was.To.Epoch,
 		"shared_revision", was.Shared, "offered_again", len(was.Offered), "deletes_undone", len(was.Undone), "offered", some(was.Offered), "undone", some(was.Undone))
+}
+
+// givenUp says what the trash had no room for any more.
+func givenUp(gone []syncer.Trashed) string {
+	var paths []memory.Path
+	alone := 0
+	for _, t := range gone {
+		if !t.Shared() {
+			alone++
+		}
+		if !slices.Contains(paths, t.Path) {
+			paths = append(paths, t.Path)
+		}
+	}
+	text := fmt.Sprintf("the trash is full (--trash-mib); given up for good: %s", count(len(gone), "text"))
+	if alone > 0 {
+		text += fmt.Sprintf(", %d of which the hub never had", alone)
+	}
+	return text + ", of " + some(paths)
 }
 
 // maxToldPaths bounds the paths in one line of the log.

@@ -3,6 +3,7 @@ package agent
 import (
 	"time"
 
+	"github.com/memsvc/memsvc/internal/agent/syncer"
 	"github.com/memsvc/memsvc/internal/agent/watcher"
 	"github.com/memsvc/memsvc/internal/lifecycle/dream"
 	"github.com/memsvc/memsvc/internal/lifecycle/notes"
@@ -27,14 +28,36 @@ func (f watchFlags) options() (watcher.Options, error) {
 	return watcher.Options{Quiet: f.Debounce, Ceiling: f.DebounceMax, FullScan: f.FullScan}, nil
 }
 
-// trashFlags say how long what was taken from the disk or given up is kept.
+// trashFlags say how long what was taken from the disk or given up is kept, and how much.
 type trashFlags struct {
 	TrashAge time.Duration `help:"How long what was taken from the disk or given up is kept." default:"720h"`
+	TrashMiB int64         `name:"trash-mib" help:"How many MiB of it a link keeps together; what the hub's history has too goes first, then the oldest." default:"64"`
+}
+
+// maxTrashMiB is a tebibyte, more than any trash can use.
+const maxTrashMiB = 1 << 20
+
+// limits returns the flags as the syncer takes them.
+func (f trashFlags) limits() trashLimits {
+	return trashLimits{age: f.TrashAge, bytes: f.TrashMiB << 20}
+}
+
+// trashLimits bound a link's trash; zero fields take the syncer's defaults.
+type trashLimits struct {
+	age   time.Duration
+	bytes int64
+}
+
+func (l trashLimits) options() syncer.Options {
+	return syncer.Options{TrashFor: l.age, TrashBytes: l.bytes}
 }
 
 func (f trashFlags) check() error {
 	if f.TrashAge <= 0 {
 		return notPositive("trash-age", f.TrashAge)
+	}
+	if f.TrashMiB <= 0 || f.TrashMiB > maxTrashMiB {
+		return usage("--trash-mib %d: want 1 to %d", f.TrashMiB, maxTrashMiB)
 	}
 	return nil
 }

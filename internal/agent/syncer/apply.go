@@ -13,9 +13,6 @@ import (
 // soon is when a cycle should come again after a file moved under its hands.
 const soon = time.Second
 
-// trashDeleted is why most texts are in the trash.
-const trashDeleted = "deleted on the hub"
-
 // applyAll carries out the local side of the plan and queues what goes to the hub.
 // Contents are fetched in windows, so that memory stays bounded.
 func (c *cycle) applyAll(ctx context.Context, actions []reconcile.Action) error {
@@ -239,7 +236,7 @@ func (c *cycle) trashAll(ctx context.Context, actions []reconcile.Action) error 
 		case a.Kind == reconcile.PullDelete:
 			why = trashDeleted
 		case c.stale[p] && a.Kind == reconcile.Pull && c.snap.Files[p].Size <= memory.MaxMemoryBytes:
-			why = "an old version, found after the sync state was lost"
+			why = trashStale
 			c.note(Note{Kind: NoteStale, Path: p, ETag: a.Local})
 		}
 		if why == "" {

@@ -25,6 +25,8 @@ type Result struct {
 	// Again says that the next cycle should come after this time even if nothing
 	// moves; 0 = only when something does.
 	Again time.Duration
+	// GivenUp are texts that the trash had no room for any more, in order of paths.
+	GivenUp []Trashed
 	// Replaced says that the hub's history had been replaced, and that this cycle brought
 	// the link over to the present one; nil where that was not so.
 	Replaced *Replaced
@@ -280,11 +282,7 @@ func (c *cycle) finish(ctx context.Context, complete bool) error {
 		if s.state.Halt != nil && s.state.Halt.Accepted && !c.gap {
 			c.todo.ClearHalt = true
 		}
-		for id, t := range s.state.Trash {
-			if c.now.Sub(t.Time) > s.opts.TrashFor {
-				c.todo.DropTrash = append(c.todo.DropTrash, id)
-			}
-		}
+		c.trimTrash()
 	}
 	slices.SortFunc(c.todo.PutHeld, func(a, b Held) int { return strings.Compare(string(a.Path), string(b.Path)) })
 	slices.Sort(c.todo.DropHeld)

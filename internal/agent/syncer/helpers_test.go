@@ -38,6 +38,7 @@ type machine struct {
 	guard  *synctest.Guard
 	gate   *gate
 	s      *syncer.Syncer
+	opts   syncer.Options
 	last   syncer.Result
 }
 
@@ -55,7 +56,7 @@ func (m *machine) restart() {
 	m.s = syncer.New(syncer.Ports{
 		Local: m.Disk.Local(), State: m.state, Remote: m.remote, Guard: m.guard, Uploads: m.gate, Clock: m.w.clock,
 		NewID: func() string { m.w.ids++; return fmt.Sprintf("id-%d", m.w.ids) },
-	}, syncer.Options{})
+	}, m.opts)
 }
 
 // sync runs one cycle that must not fail.

@@ -88,7 +88,7 @@ func (c *cycle) shrinkIndex(ctx context.Context, a reconcile.Action) error {
 	if gone, err := c.wasRedacted(ctx, local, nil); err != nil {
 		return err
 	} else if !gone {
-		c.trash(p, local, "deleted on the hub")
+		c.trash(p, local, trashDeleted)
 	}
 	if err := c.save(ctx); err != nil {
 		return err

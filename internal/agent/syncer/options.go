@@ -26,6 +26,8 @@ type Options struct {
 	Message string
 	// TrashFor is how long trashed texts are kept; 0 = 30 days.
 	TrashFor time.Duration
+	// TrashBytes bounds the texts in the trash together; 0 = 64 MiB. See Sizer.
+	TrashBytes int64
 }
 
 // Syncer keeps one workspace and one project in step. Its methods may be called from
@@ -70,6 +72,8 @@ const (
 	heldBackPause = time.Second
 	// defaultTrashFor is Options.TrashFor.
 	defaultTrashFor = 30 * 24 * time.Hour
+	// defaultTrashBytes is Options.TrashBytes.
+	defaultTrashBytes = 64 << 20
 )
 
 // New returns a Syncer. It touches nothing before its first cycle.
@@ -79,6 +83,9 @@ func New(ports Ports, opts Options) *Syncer {
 	}
 	if opts.TrashFor == 0 {
 		opts.TrashFor = defaultTrashFor
+	}
+	if opts.TrashBytes == 0 {
+		opts.TrashBytes = defaultTrashBytes
 	}
 	return &Syncer{ports: ports, opts: opts, status: Status{Phase: PhaseStarting}}
 }

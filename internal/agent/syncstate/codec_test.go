@@ -84,7 +84,7 @@ func TestEveryFieldOfAStateSurvives(t *testing.T) {
 	mustApply(t, d, u)
 	must(t, d.rewrite())
 	must(t, d.Close())
-	d, err := Open(dir, link, Options{TrashAge: 1 << 62})
+	d, err := Open(dir, link, Options{})
 	must(t, err)
 	defer d.Close()
 	if diff := cmp.Diff(s, load(t, d)); diff != "" {

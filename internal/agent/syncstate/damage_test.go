@@ -16,12 +16,6 @@ import (
 	"github.com/memsvc/memsvc/internal/memory"
 )
 
-func sorted(s []string) []string {
-	s = slices.Clone(s)
-	slices.Sort(s)
-	return s
-}
-
 // history applies n updates and returns the journal's bytes, the length after each
 // and the state after each; index 0 is the fresh state.
 func history(t *testing.T, n int, relaxed bool) (journal []byte, ends []int64, states []syncer.LinkState) {

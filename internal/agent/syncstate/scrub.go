@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/memsvc/memsvc/internal/agent/syncer"
+	"github.com/memsvc/memsvc/internal/memory"
 )
 
 // Forget removes from the disk every byte of what the state refers to no more (ruling
@@ -92,43 +92,11 @@ func (s *State) DropAside(context.Context) error {
 	return s.removeAside(0)
 }
 
-// TrimTrash drops trash that is too old or too much (Options) and returns the update
-// that it made.
-func (s *State) TrimTrash(context.Context) (syncer.Update, error) {
+// Size returns how many bytes a text has that the state keeps; 0 = it keeps none.
+func (s *State) Size(etag memory.ETag) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	u := s.trim()
-	if len(u.DropTrash) == 0 {
-		return u, nil
-	}
-	if err := s.apply(u); err != nil {
-		return syncer.Update{}, fmt.Errorf("trim trash in %s: %w", s.dir, err)
-	}
-	return u, nil
-}
-
-// trim returns the update that brings the trash within its bounds.
-func (s *State) trim() syncer.Update {
-	trash := make([]syncer.Trashed, 0, len(s.state.Trash))
-	for _, t := range s.state.Trash {
-		trash = append(trash, t)
-	}
-	// The newest first; what does not fit behind them goes.
-	slices.SortFunc(trash, func(a, b syncer.Trashed) int {
-		if c := b.Time.Compare(a.Time); c != 0 {
-			return c
-		}
-		return compare(a.ID, b.ID)
-	})
-	var u syncer.Update
-	now, total := s.opts.Now(), int64(0)
-	for _, t := range trash {
-		total += s.texts[t.ETag].size
-		if total > s.opts.TrashBytes || now.Sub(t.Time) > s.opts.TrashAge {
-			u.DropTrash = append(u.DropTrash, t.ID)
-		}
-	}
-	return u
+	return s.texts[etag].size
 }
 
 // asidePrefix begins the directories of damaged state; keepAside is how many of them

@@ -39,14 +39,10 @@ var (
 	ErrClosed = errors.New("the state is closed")
 )
 
-// Options bound the trash; a zero field takes its default.
+// Options tune a State; a zero field takes its default.
 type Options struct {
 	// Now is the machine's clock; time.Now.
 	Now func() time.Time
-	// TrashAge is how long trash is kept; 30 days.
-	TrashAge time.Duration
-	// TrashBytes bounds the texts in the trash together; 64 MiB. The oldest go first.
-	TrashBytes int64
 }
 
 // Report says what opening found.
@@ -135,12 +131,6 @@ func prepare(d disk, stateDir, linkID string, opts Options) (*State, error) {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
-	if opts.TrashAge <= 0 {
-		opts.TrashAge = 30 * 24 * time.Hour
-	}
-	if opts.TrashBytes <= 0 {
-		opts.TrashBytes = 64 << 20
-	}
 	return &State{opts: opts, disk: d, dir: filepath.Join(stateDir, linksDir, linkID), unlock: func() error { return nil }}, nil
 }
 
@@ -201,7 +191,6 @@ func (s *State) openToWrite(stateDir string) error {
 		}
 		s.durable = s.size
 	}
-	s.state.Apply(s.trim())
 	s.state.Fresh = s.report.Fresh || s.report.Damage != "" || s.state.Fresh
 	// What was dropped before the last process ended must not outlive this start. If
 	// it cannot be done, the state is as good as before.

@@ -265,27 +265,26 @@ func TestRewriteBoundsTheFile(t *testing.T) {
 	}
 }
 
-func TestTrashIsBounded(t *testing.T) {
+// TestTrashStaysUntilItIsGivenUp: opening gives nothing up, whatever its age; the syncer
+// does, and is told how long texts are.
+func TestTrashStaysUntilItIsGivenUp(t *testing.T) {
 	dir := t.TempDir()
 	now := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
-	opts := Options{Now: func() time.Time { return now }, TrashBytes: 2500}
+	opts := Options{Now: func() time.Time { return now }}
 	s, err := Open(dir, link, opts)
 	must(t, err)
-	for i := range 5 {
-		text := strings.Repeat(fmt.Sprint(i), 1000)
-		mustApply(t, s, syncer.Update{Texts: [][]byte{[]byte(text)}, PutTrash: []syncer.Trashed{{ID: fmt.Sprint(i), ETag: etag(text), Time: now.Add(time.Duration(i) * time.Hour)}}})
-	}
-	u, err := s.TrimTrash(t.Context())
-	must(t, err)
-	if diff := cmp.Diff([]string{"0", "1", "2"}, sorted(u.DropTrash)); diff != "" {
-		t.Error(diff)
-	}
+	text := strings.Repeat("x", 1000)
+	mustApply(t, s, syncer.Update{Texts: [][]byte{[]byte(text)}, PutTrash: []syncer.Trashed{{ID: "1", ETag: etag(text), Time: now}}})
 	must(t, s.Close())
-	now = now.Add(30*24*time.Hour + 3*time.Hour + time.Minute)
+	now = now.Add(365 * 24 * time.Hour)
 	s, err = Open(dir, link, opts)
 	must(t, err)
 	defer s.Close()
-	if st := load(t, s); len(st.Trash) != 1 || st.Trash["4"].ID != "4" || st.Fresh {
+	if st := load(t, s); len(st.Trash) != 1 || s.Size(etag(text)) != 1000 || s.Size(etag("other")) != 0 {
+		t.Errorf("%+v, %d bytes", st.Trash, s.Size(etag(text)))
+	}
+	mustApply(t, s, syncer.Update{DropTrash: []string{"1"}})
+	if st := load(t, s); len(st.Trash) != 0 {
 		t.Errorf("%+v", st.Trash)
 	}
 }

@@ -125,3 +125,6 @@ func clone(s syncer.LinkState) syncer.LinkState {
 	}
 	return s
 }
+
+// Size is syncer.Sizer's.
+func (s *State) Size(etag memory.ETag) int64 { return int64(len(s.texts[etag])) }
