@@ -264,9 +264,7 @@ func (s LinkStatus) print(b *strings.Builder, now time.Time) {
 	for _, p := range s.Unreadable {
 		fmt.Fprintf(b, "  cannot be read, left alone: %s\n", p)
 	}
-	for _, f := range s.Warnings {
-		fmt.Fprintf(b, "  warning: %s\n", f)
-	}
+	b.WriteString(s.warningLines(len(s.Warnings)))
 	b.WriteString(s.happenedLine())
 	if e := s.LastError; e != nil {
 		fmt.Fprintf(b, "  error %s ago: %s\n", age(now, e.Time), strings.ReplaceAll(e.Message, "\n", "; "))
@@ -274,6 +272,19 @@ func (s LinkStatus) print(b *strings.Builder, now time.Time) {
 	if s.Todo != "" {
 		fmt.Fprintf(b, "  to do: %s\n", s.Todo)
 	}
+}
+
+// warningLines returns what was said of shared files, a line each, the newest at most.
+func (s LinkStatus) warningLines(most int) string {
+	var b strings.Builder
+	more := max(0, len(s.Warnings)-most)
+	for _, f := range s.Warnings[more:] {
+		fmt.Fprintf(&b, "  warning: %s\n", f)
+	}
+	if more > 0 {
+		fmt.Fprintf(&b, "  and %s before\n", count(more, "warning"))
+	}
+	return b.String()
 }
 
 // String returns path:line: message (rule), and of a secret by which fingerprint a team

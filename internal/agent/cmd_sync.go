@@ -208,12 +208,16 @@ func (c *command) onlyThese(st Status, links []Link) (Status, error) {
 	return st, nil
 }
 
-// printSynced writes one line a link, and more only where something waits for a person.
+// maxSyncedWarnings bounds the warnings that sync shows of a link in step.
+const maxSyncedWarnings = 10
+
+// printSynced writes one line a link, what is to be told of its files, and more only where
+// something waits for a person.
 func printSynced(w io.Writer, st Status, now time.Time) error {
 	for _, l := range st.Links {
 		switch {
 		case l.InStep:
-			if _, err := fmt.Fprintf(w, "%s: in step at revision %d, %s\n%s", l.Name(), l.Revision, count(l.Files, "file"), l.happenedLine()); err != nil {
+			if _, err := fmt.Fprintf(w, "%s: in step at revision %d, %s\n%s%s", l.Name(), l.Revision, count(l.Files, "file"), l.happenedLine(), visibleText(l.warningLines(maxSyncedWarnings))); err != nil {
 				return err
 			}
 			continue

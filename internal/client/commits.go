@@ -22,6 +22,9 @@ type CommitRequest struct {
 	Epoch memory.Epoch
 	// ValidateOnly answers as the commit would be answered and changes nothing.
 	ValidateOnly bool
+	// SkipWarnings is for a writer that has judged its texts by itself: the hub does it
+	// not again, and CommitResult.Warnings is empty.
+	SkipWarnings bool
 	// Trace is the W3C trace context of the upload, if it is traced. It goes with the
 	// call, and with the commit to whoever watches: as the author's session, which an
 	// agent does not use otherwise.
@@ -36,6 +39,9 @@ type CommitResult struct {
 	Commit  memory.Commit // without contents; the head's when Created is false
 	Created bool
 	Head    memory.Cursor
+	// Warnings are what the hub says of the texts written without refusing them; paths
+	// may be cut short.
+	Warnings []memory.Violation
 }
 
 // NewRequestID returns an id that no other request has.
@@ -45,7 +51,7 @@ func NewRequestID() string { return uuid.NewString() }
 func (c *Client) Commit(ctx context.Context, r CommitRequest) (CommitResult, error) {
 	req := &memsvcv1.CommitChangesRequest{
 		Parent: r.Project.String(), Message: r.Message, RequestId: r.RequestID, Epoch: string(r.Epoch),
-		ValidateOnly: r.ValidateOnly, Author: wire.AuthorToProto(c.opts.Author),
+		ValidateOnly: r.ValidateOnly, Author: wire.AuthorToProto(c.opts.Author), SkipWarnings: r.SkipWarnings,
 	}
 	if req.RequestId == "" {
 		req.RequestId = NewRequestID()
@@ -69,19 +75,27 @@ func (c *Client) Commit(ctx context.Context, r CommitRequest) (CommitResult, err
 		if err != nil {
 			return err
 		}
-		out, err = resultFromProto(res.GetCommit(), res.GetCreated(), res.GetHead())
+		out, err = resultFromProto(res)
 		return err
 	})
 	return out, err
 }
 
-func resultFromProto(commit *memsvcv1.Commit, created bool, head *memsvcv1.Cursor) (CommitResult, error) {
-	out := CommitResult{Created: created}
+// committed is what the answers of a commit and of a restore have alike.
+type committed interface {
+	GetCommit() *memsvcv1.Commit
+	GetCreated() bool
+	GetHead() *memsvcv1.Cursor
+	GetWarnings() []*memsvcv1.Violation
+}
+
+func resultFromProto(res committed) (CommitResult, error) {
+	out := CommitResult{Created: res.GetCreated(), Warnings: wire.ViolationsFromProto(res.GetWarnings())}
 	var err error
-	if out.Commit, err = wire.CommitFromProto(commit); err != nil {
+	if out.Commit, err = wire.CommitFromProto(res.GetCommit()); err != nil {
 		return CommitResult{}, err
 	}
-	out.Head, err = wire.CursorFromProto(head)
+	out.Head, err = wire.CursorFromProto(res.GetHead())
 	return out, err
 }
 
@@ -112,7 +126,7 @@ func (c *Client) Restore(ctx context.Context, r RestoreRequest) (CommitResult, e
 		if err != nil {
 			return err
 		}
-		out, err = resultFromProto(res.GetCommit(), res.GetCreated(), res.GetHead())
+		out, err = resultFromProto(res)
 		return err
 	})
 	return out, err

@@ -68,8 +68,8 @@ func pair(s *httptest.Server, want tls.ClientAuthType) *tls.Config {
 	return &tls.Config{Certificates: s.TLS.Certificates, NextProtos: []string{"h2"}, ClientAuth: want}
 }
 
-// answering listens on loopback until the test ends. Every connection gets text, within
-// TLS if cfg is given, and the end.
+// answering listens on loopback until the test ends. Every connection gets text and is
+// listened to, or without a text gets the end; that comes after TLS stands, if cfg is given.
 func answering(t *testing.T, cfg *tls.Config, text string) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -86,10 +86,12 @@ func answering(t *testing.T, cfg *tls.Config, text string) string {
 			}
 			all.Go(func() {
 				defer c.Close()
-				if cfg == nil {
+				if cfg != nil {
+					_ = tls.Server(c, cfg).Handshake()
+				}
+				if text != "" {
 					_, _ = io.WriteString(c, text)
-				} else if s := tls.Server(c, cfg); s.Handshake() == nil {
-					_, _ = io.WriteString(s, text)
+					_, _ = io.Copy(io.Discard, c)
 				}
 			})
 		}

@@ -194,7 +194,7 @@ func BenchmarkCommitRPC(b *testing.B) {
 	texts := newDrafts(writers)
 	commit := func(w, i int) error {
 		_, err := memsvcv1.NewMemoryServiceClient(conns[w%len(conns)]).CommitChanges(ctx, &memsvcv1.CommitChangesRequest{
-			Parent: fmt.Sprintf("teams/acme/projects/p%d", w),
+			Parent: fmt.Sprintf("teams/acme/projects/p%d", w), SkipWarnings: true, // as agents do
 			Changes: []*memsvcv1.Change{{
 				Path:   fmt.Sprintf("note-%d.md", i%200),
 				Action: &memsvcv1.Change_Put{Put: &memsvcv1.PutAction{Content: texts.take(w)}},

@@ -59,19 +59,27 @@ func (m *markdownImport) run(dir string) error {
 	return nil
 }
 
+// warn lists what the hub says of a file that it took.
+func (m *markdownImport) warn(v memory.Violation) {
+	fmt.Fprintf(m.e.stdout, "%s: warning: %s: %s\n", printable(placeOf(v)), printable(v.Rule), printable(v.Message))
+}
+
+func placeOf(v memory.Violation) string {
+	if v.Line > 0 {
+		return v.Path + ":" + strconv.Itoa(v.Line)
+	}
+	return v.Path
+}
+
 // refuse lists a violation as file:line: rule: message, of a secret with the fingerprint
 // by which the team can let it through.
 func (m *markdownImport) refuse(v memory.Violation) {
-	where := v.Path
-	if v.Line > 0 {
-		where += ":" + strconv.Itoa(v.Line)
-	}
 	m.refused[v.Path] = true
 	message := v.Message
 	if v.Fingerprint != "" {
 		message += "; fingerprint " + v.Fingerprint
 	}
-	fmt.Fprintf(m.e.stdout, "%s: %s: %s\n", printable(where), v.Rule, printable(message))
+	fmt.Fprintf(m.e.stdout, "%s: %s: %s\n", printable(placeOf(v)), v.Rule, printable(message))
 }
 
 // judge returns the files that the rules of contents and the guard let through. It runs
@@ -166,6 +174,12 @@ func (m *markdownImport) commitSome(changes []memory.Change, names map[string]st
 				m.out.last = res.Commit.Revision
 			}
 			m.out.files += len(changes)
+			for _, v := range res.Warnings {
+				if c, ok := changeAt(changes, v.Path); ok {
+					v.Path = names[string(c)]
+				}
+				m.warn(v)
+			}
 			return nil
 		}
 		var e *memory.Error
@@ -174,13 +188,10 @@ func (m *markdownImport) commitSome(changes []memory.Change, names map[string]st
 		}
 		bad := map[memory.Path]bool{}
 		for _, v := range e.Violations {
-			for _, c := range changes {
-				if isPath(v.Path, string(c.Path)) {
-					bad[c.Path] = true
-					v.Path = names[string(c.Path)]
-					m.refuse(v)
-					break
-				}
+			if c, ok := changeAt(changes, v.Path); ok {
+				bad[c] = true
+				v.Path = names[string(c)]
+				m.refuse(v)
 			}
 		}
 		for _, now := range e.Current {
@@ -195,6 +206,16 @@ func (m *markdownImport) commitSome(changes []memory.Change, names map[string]st
 		}
 	}
 	return nil
+}
+
+// changeAt returns the path of the first change that a violation's path may mean.
+func changeAt(changes []memory.Change, of string) (memory.Path, bool) {
+	for _, c := range changes {
+		if isPath(of, string(c.Path)) {
+			return c.Path, true
+		}
+	}
+	return "", false
 }
 
 // isPath reports whether a violation's path, which may be cut short, is path.

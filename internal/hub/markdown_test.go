@@ -123,7 +123,7 @@ func TestImportRefusals(t *testing.T) {
 	}
 	for _, want := range []string{
 		": path-control: ", ": path-utf8: ", "binary.md:1: content-nul: ", "notext.md:1: content-utf8: ", "huge.md: content-size: the memory has 300000 bytes, the limit is 262144",
-		"marker.md:2: merge-marker: ", ".md: path-collision: ", "import: 2 memories committed", "7 files refused",
+		"marker.md:2: merge-marker: ", ".md: path-collision: ", "good.md: warning: type-missing: ", "import: 2 memories committed", "7 files refused",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("nothing says %q", want)

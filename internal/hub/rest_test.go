@@ -97,6 +97,8 @@ func TestRESTGolden(t *testing.T) {
 		{what: "teams", method: "GET", path: "/v1/teams", as: "admin"},
 		{what: "redact", method: "POST", path: base + "/memories/a.md:redact", headers: []string{"Content-Type: application/json"}, body: `{"reason":"leak"}`, as: "admin"},
 		{what: "create with plain text", method: "PUT", path: base + "/memories/plain.md", headers: []string{"Content-Type: text/plain"}, body: string(note("plain"))},
+		{what: "create without a type", method: "PUT", path: base + "/memories/typeless.md", headers: []string{"Content-Type: text/markdown"}, body: "no head\n"},
+		{what: "the same again", method: "PUT", path: base + "/memories/typeless.md", headers: []string{"Content-Type: text/markdown"}, body: "no head\n"},
 	} {
 		req, err := http.NewRequest(x.method, "http://"+h.HTTPAddr+x.path, strings.NewReader(x.body))
 		if err != nil {

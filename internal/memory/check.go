@@ -62,6 +62,16 @@ func CheckContent(path Path, content []byte) Checked {
 	return c.Checked
 }
 
+// Warnings returns all that is to be told of a memory that is no reason to refuse it: the
+// warnings of CheckContent, and of an index those of IndexWarnings.
+func Warnings(path Path, content []byte) []Violation {
+	out := CheckContent(path, content).Warnings
+	if IsIndex(path) {
+		out = append(out, IndexWarnings(path, content)...)
+	}
+	return out
+}
+
 // CheckRules returns what CheckContent(path, content).Err() does, without the work
 // that goes into warnings only.
 func CheckRules(path Path, content []byte) error { return checkRules(path, content).Err() }

@@ -12,7 +12,7 @@ import (
 // included. Memories beyond the bound come without content: see Incomplete.
 const MaxErrorContent = 1 << 20
 
-// maxViolations bounds the violations of one error: two for each change of a full
+// maxViolations bounds the violations of one message: two for each change of a full
 // commit. What exceeds it is dropped; whoever mends the rest will see it next.
 const maxViolations = 2 * memory.MaxCommitChanges
 
@@ -36,9 +36,7 @@ func detailToProto(e *memory.Error, requestID string) *memsvcv1.ErrorDetail {
 		OldestRevision: int64(e.Oldest),
 		RequestId:      validUTF8(requestID),
 	}
-	for _, v := range e.Violations[:min(len(e.Violations), maxViolations)] {
-		d.Violations = append(d.Violations, violationToProto(v))
-	}
+	d.Violations = ViolationsToProto(e.Violations)
 	room := MaxErrorContent
 	for _, m := range e.Current {
 		if len(m.Content) > room {
@@ -60,9 +58,7 @@ func detailFromProto(e *memory.Error, d *memsvcv1.ErrorDetail) {
 	if d == nil {
 		return
 	}
-	for _, v := range d.GetViolations() {
-		e.Violations = append(e.Violations, violationFromProto(v))
-	}
+	e.Violations = append(e.Violations, ViolationsFromProto(d.GetViolations())...)
 	for _, m := range d.GetCurrent() {
 		if current, err := MemoryFromProto(m); err == nil {
 			e.Current = append(e.Current, current)
@@ -78,6 +74,24 @@ func detailFromProto(e *memory.Error, d *memsvcv1.ErrorDetail) {
 		e.Oldest = r
 	}
 	e.RequestID = d.GetRequestId()
+}
+
+// ViolationsToProto translates violations or warnings, at most maxViolations of them.
+func ViolationsToProto(vs []memory.Violation) []*memsvcv1.Violation {
+	var out []*memsvcv1.Violation
+	for _, v := range vs[:min(len(vs), maxViolations)] {
+		out = append(out, violationToProto(v))
+	}
+	return out
+}
+
+// ViolationsFromProto is the way back. Paths are texts to be shown, and not parsed.
+func ViolationsFromProto(vs []*memsvcv1.Violation) []memory.Violation {
+	var out []memory.Violation
+	for _, v := range vs {
+		out = append(out, violationFromProto(v))
+	}
+	return out
 }
 
 // violationToProto does not check the path: it is the text that was to be one.

@@ -233,7 +233,7 @@ func (f *Front) putMemory(w http.ResponseWriter, r *http.Request, m memoryRef) {
 			f.failed(w, r, err)
 			return
 		}
-		got.GetMemory().Content = nil
+		got.GetMemory().Content, got.GetMemory().Warnings = nil, res.GetWarnings()
 		w.Header().Set("ETag", quote(got.GetMemory().GetEtag()))
 		w.Header().Set("Memsvc-Revision", strconv.FormatInt(got.GetMemory().GetRevision(), 10))
 		f.writeMessage(w, r, http.StatusOK, got.GetMemory())
@@ -252,7 +252,7 @@ func (f *Front) putMemory(w http.ResponseWriter, r *http.Request, m memoryRef) {
 		w.Header().Set("Memsvc-Revision", strconv.FormatInt(c.GetRevision(), 10))
 		f.writeMessage(w, r, code, &memsvcv1.Memory{
 			Name: m.name(), Path: m.path, Etag: ch.GetEtag(), SizeBytes: ch.GetSizeBytes(), Revision: c.GetRevision(),
-			ModifyTime: ch.GetModifyTime(), CommitTime: c.GetCommitTime(), Author: c.GetAuthor(),
+			ModifyTime: ch.GetModifyTime(), CommitTime: c.GetCommitTime(), Author: c.GetAuthor(), Warnings: res.GetWarnings(),
 		})
 		return
 	}

@@ -150,13 +150,14 @@ func (s *memoryServer) CommitChanges(ctx context.Context, req *memsvcv1.CommitCh
 	res, err := s.svc.Commit(ctx, call(ctx), service.CommitRequest{
 		Project: key, Changes: changes, Message: req.GetMessage(), RequestID: req.GetRequestId(),
 		ValidateOnly: req.GetValidateOnly(), Author: author(ctx, req.GetAuthor()),
-		Epoch: memory.Epoch(req.GetEpoch()),
+		Epoch: memory.Epoch(req.GetEpoch()), SkipWarnings: req.GetSkipWarnings(),
 	})
 	if err != nil {
 		return nil, err
 	}
 	return &memsvcv1.CommitChangesResponse{
 		Commit: wire.CommitToProto(res.Commit), Created: res.Created, Head: wire.CursorToProto(res.Head),
+		Warnings: wire.ViolationsToProto(res.Warnings),
 	}, nil
 }
 
@@ -227,6 +228,7 @@ func (s *memoryServer) RestoreMemories(ctx context.Context, req *memsvcv1.Restor
 	}
 	return &memsvcv1.RestoreMemoriesResponse{
 		Commit: wire.CommitToProto(res.Commit), Created: res.Created, Head: wire.CursorToProto(res.Head),
+		Warnings: wire.ViolationsToProto(res.Warnings),
 	}, nil
 }
 

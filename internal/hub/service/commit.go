@@ -18,10 +18,20 @@ type CommitRequest struct {
 	ValidateOnly bool
 	Author       memory.Author // labels only
 	Epoch        memory.Epoch  // "" = not compared
+	// SkipWarnings spares the work for a caller that has judged its texts by itself.
+	SkipWarnings bool
+}
+
+// Committed is what became of a commit or a restore.
+type Committed struct {
+	store.CommitResult
+	// Warnings are what is to be told of the texts written (ruling 13.9), unless they
+	// were not wanted.
+	Warnings []memory.Violation
 }
 
 // Commit applies the changes as one revision, all or nothing.
-func (s *Service) Commit(ctx context.Context, c Call, req CommitRequest) (store.CommitResult, error) {
+func (s *Service) Commit(ctx context.Context, c Call, req CommitRequest) (Committed, error) {
 	res, err := s.commit(ctx, c, req)
 	outcome := "created"
 	var e *memory.Error
@@ -40,9 +50,22 @@ func (s *Service) Commit(ctx context.Context, c Call, req CommitRequest) (store.
 	}
 	s.Observer.Commit(outcome)
 	if err != nil {
-		return res, s.refused(ctx, c, req.Project.Team, "commit", req.Project.String(), err)
+		return Committed{CommitResult: res}, s.refused(ctx, c, req.Project.Team, "commit", req.Project.String(), err)
 	}
-	return res, nil
+	return Committed{CommitResult: res, Warnings: req.warnings()}, nil
+}
+
+// warnings returns what is to be told of what the commit writes.
+func (r CommitRequest) warnings() (out []memory.Violation) {
+	if r.SkipWarnings {
+		return nil
+	}
+	for i := range r.Changes {
+		if ch := &r.Changes[i]; ch.Kind == memory.Put {
+			out = append(out, memory.Warnings(ch.Path, ch.Content)...)
+		}
+	}
+	return out
 }
 
 func (s *Service) commit(ctx context.Context, c Call, req CommitRequest) (store.CommitResult, error) {
@@ -223,37 +246,38 @@ type RestoreRequest struct {
 
 // Restore makes a new commit that brings paths back to what they were at a
 // revision. The texts pass the rules and the guard of today.
-func (s *Service) Restore(ctx context.Context, c Call, req RestoreRequest) (store.CommitResult, error) {
+func (s *Service) Restore(ctx context.Context, c Call, req RestoreRequest) (Committed, error) {
 	key := req.Project
 	if err := c.Principal.mayProject(key, Writer); err != nil {
-		return store.CommitResult{}, s.refused(ctx, c, key.Team, "commit", key.String(), err)
+		return Committed{}, s.refused(ctx, c, key.Team, "commit", key.String(), err)
 	}
 	info, err := s.Backend.Project(ctx, key)
 	if err != nil {
-		return store.CommitResult{}, hide(key, err)
+		return Committed{}, hide(key, err)
 	}
 	if req.Revision > info.Head.Revision {
-		return store.CommitResult{}, invalid("restore: revision %d is beyond the head, %d", req.Revision, info.Head.Revision)
+		return Committed{}, invalid("restore: revision %d is beyond the head, %d", req.Revision, info.Head.Revision)
 	}
 	now, err := s.changedSince(ctx, key, req)
 	if err != nil {
-		return store.CommitResult{}, err
+		return Committed{}, err
 	}
 	var changes []memory.Change
 	for _, m := range now {
 		change, ok, err := s.restoring(ctx, key, m, req.Revision)
 		if err != nil {
-			return store.CommitResult{}, err
+			return Committed{}, err
 		}
 		if ok {
 			changes = append(changes, change)
 		}
 	}
 	if len(changes) == 0 {
-		return s.headResult(ctx, key, info.Head)
+		res, err := s.headResult(ctx, key, info.Head)
+		return Committed{CommitResult: res}, err
 	}
 	if len(changes) > memory.MaxCommitChanges {
-		return store.CommitResult{}, &memory.Error{Reason: memory.ReasonCommitTooLarge, Message: fmt.Sprintf("restore: %d memories differ, a commit holds %d; name paths and restore in several steps", len(changes), memory.MaxCommitChanges)}
+		return Committed{}, &memory.Error{Reason: memory.ReasonCommitTooLarge, Message: fmt.Sprintf("restore: %d memories differ, a commit holds %d; name paths and restore in several steps", len(changes), memory.MaxCommitChanges)}
 	}
 	return s.Commit(ctx, c, CommitRequest{
 		Project: key, Changes: changes, Message: fmt.Sprintf("restore to revision %d", req.Revision),

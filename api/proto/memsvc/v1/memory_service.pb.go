@@ -598,7 +598,9 @@ type CommitChangesRequest struct {
 	// Labels: machine, client and session. The principal is set by the hub.
 	Author *Author `protobuf:"bytes,6,opt,name=author,proto3" json:"author,omitempty"`
 	// When set and not the hub's: EPOCH_CHANGED, and nothing is changed.
-	Epoch         string `protobuf:"bytes,7,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Epoch string `protobuf:"bytes,7,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	// The caller has judged its texts by itself, as agents do: leave out the warnings.
+	SkipWarnings  bool `protobuf:"varint,8,opt,name=skip_warnings,json=skipWarnings,proto3" json:"skip_warnings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -682,6 +684,13 @@ func (x *CommitChangesRequest) GetEpoch() string {
 	return ""
 }
 
+func (x *CommitChangesRequest) GetSkipWarnings() bool {
+	if x != nil {
+		return x.SkipWarnings
+	}
+	return false
+}
+
 // Response of CommitChanges.
 type CommitChangesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -690,7 +699,11 @@ type CommitChangesResponse struct {
 	// Whether this request, or the first one with its id, made a revision.
 	Created bool `protobuf:"varint,2,opt,name=created,proto3" json:"created,omitempty"`
 	// Where the project stands.
-	Head          *Cursor `protobuf:"bytes,3,opt,name=head,proto3" json:"head,omitempty"`
+	Head *Cursor `protobuf:"bytes,3,opt,name=head,proto3" json:"head,omitempty"`
+	// What is to be told of the texts written, and refused nothing: a type that is missing or
+	// none of the four, frontmatter that cannot be read, text that grants permissions, an
+	// index beyond its caps. At most 1000.
+	Warnings      []*Violation `protobuf:"bytes,4,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -742,6 +755,13 @@ func (x *CommitChangesResponse) GetCreated() bool {
 func (x *CommitChangesResponse) GetHead() *Cursor {
 	if x != nil {
 		return x.Head
+	}
+	return nil
+}
+
+func (x *CommitChangesResponse) GetWarnings() []*Violation {
+	if x != nil {
+		return x.Warnings
 	}
 	return nil
 }
@@ -1368,7 +1388,11 @@ type RestoreMemoriesResponse struct {
 	// Whether a revision was made.
 	Created bool `protobuf:"varint,2,opt,name=created,proto3" json:"created,omitempty"`
 	// Where the project stands.
-	Head          *Cursor `protobuf:"bytes,3,opt,name=head,proto3" json:"head,omitempty"`
+	Head *Cursor `protobuf:"bytes,3,opt,name=head,proto3" json:"head,omitempty"`
+	// What is to be told of the texts written, and refused nothing: a type that is missing or
+	// none of the four, frontmatter that cannot be read, text that grants permissions, an
+	// index beyond its caps. At most 1000.
+	Warnings      []*Violation `protobuf:"bytes,4,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1420,6 +1444,13 @@ func (x *RestoreMemoriesResponse) GetCreated() bool {
 func (x *RestoreMemoriesResponse) GetHead() *Cursor {
 	if x != nil {
 		return x.Head
+	}
+	return nil
+}
+
+func (x *RestoreMemoriesResponse) GetWarnings() []*Violation {
+	if x != nil {
+		return x.Warnings
 	}
 	return nil
 }
@@ -2337,7 +2368,7 @@ const file_memsvc_v1_memory_service_proto_rawDesc = "" +
 	"\x18BatchGetMemoriesResponse\x12-\n" +
 	"\bmemories\x18\x01 \x03(\v2\x11.memsvc.v1.MemoryR\bmemories\x12'\n" +
 	"\x0fremaining_paths\x18\x02 \x03(\tR\x0eremainingPaths\x12%\n" +
-	"\x04head\x18\x03 \x01(\v2\x11.memsvc.v1.CursorR\x04head\"\xb0\x02\n" +
+	"\x04head\x18\x03 \x01(\v2\x11.memsvc.v1.CursorR\x04head\"\xd5\x02\n" +
 	"\x14CommitChangesRequest\x12\"\n" +
 	"\x06parent\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xac\x02R\x06parent\x128\n" +
@@ -2347,11 +2378,13 @@ const file_memsvc_v1_memory_service_proto_rawDesc = "" +
 	"request_id\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\trequestId\x12#\n" +
 	"\rvalidate_only\x18\x05 \x01(\bR\fvalidateOnly\x12)\n" +
 	"\x06author\x18\x06 \x01(\v2\x11.memsvc.v1.AuthorR\x06author\x12\x1d\n" +
-	"\x05epoch\x18\a \x01(\tB\a\xbaH\x04r\x02\x18@R\x05epoch\"\x83\x01\n" +
+	"\x05epoch\x18\a \x01(\tB\a\xbaH\x04r\x02\x18@R\x05epoch\x12#\n" +
+	"\rskip_warnings\x18\b \x01(\bR\fskipWarnings\"\xb5\x01\n" +
 	"\x15CommitChangesResponse\x12)\n" +
 	"\x06commit\x18\x01 \x01(\v2\x11.memsvc.v1.CommitR\x06commit\x12\x18\n" +
 	"\acreated\x18\x02 \x01(\bR\acreated\x12%\n" +
-	"\x04head\x18\x03 \x01(\v2\x11.memsvc.v1.CursorR\x04head\"\x98\x01\n" +
+	"\x04head\x18\x03 \x01(\v2\x11.memsvc.v1.CursorR\x04head\x120\n" +
+	"\bwarnings\x18\x04 \x03(\v2\x14.memsvc.v1.ViolationR\bwarnings\"\x98\x01\n" +
 	"\x0eWatchedProject\x12$\n" +
 	"\aproject\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xac\x02R\aproject\x12)\n" +
@@ -2396,11 +2429,12 @@ const file_memsvc_v1_memory_service_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\trequestId\x12#\n" +
 	"\rvalidate_only\x18\x05 \x01(\bR\fvalidateOnly\x12)\n" +
-	"\x06author\x18\x06 \x01(\v2\x11.memsvc.v1.AuthorR\x06author\"\x85\x01\n" +
+	"\x06author\x18\x06 \x01(\v2\x11.memsvc.v1.AuthorR\x06author\"\xb7\x01\n" +
 	"\x17RestoreMemoriesResponse\x12)\n" +
 	"\x06commit\x18\x01 \x01(\v2\x11.memsvc.v1.CommitR\x06commit\x12\x18\n" +
 	"\acreated\x18\x02 \x01(\bR\acreated\x12%\n" +
-	"\x04head\x18\x03 \x01(\v2\x11.memsvc.v1.CursorR\x04head\"\x85\x01\n" +
+	"\x04head\x18\x03 \x01(\v2\x11.memsvc.v1.CursorR\x04head\x120\n" +
+	"\bwarnings\x18\x04 \x03(\v2\x14.memsvc.v1.ViolationR\bwarnings\"\x85\x01\n" +
 	"\x15SearchMemoriesRequest\x12\"\n" +
 	"\x06parent\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xac\x02R\x06parent\x12 \n" +
@@ -2542,8 +2576,9 @@ var file_memsvc_v1_memory_service_proto_goTypes = []any{
 	(*Change)(nil),                   // 39: memsvc.v1.Change
 	(*Author)(nil),                   // 40: memsvc.v1.Author
 	(*Commit)(nil),                   // 41: memsvc.v1.Commit
-	(*timestamppb.Timestamp)(nil),    // 42: google.protobuf.Timestamp
-	(*ErrorDetail)(nil),              // 43: memsvc.v1.ErrorDetail
+	(*Violation)(nil),                // 42: memsvc.v1.Violation
+	(*timestamppb.Timestamp)(nil),    // 43: google.protobuf.Timestamp
+	(*ErrorDetail)(nil),              // 44: memsvc.v1.ErrorDetail
 }
 var file_memsvc_v1_memory_service_proto_depIdxs = []int32{
 	35, // 0: memsvc.v1.GetProjectRequest.cursor:type_name -> memsvc.v1.Cursor
@@ -2558,60 +2593,62 @@ var file_memsvc_v1_memory_service_proto_depIdxs = []int32{
 	40, // 9: memsvc.v1.CommitChangesRequest.author:type_name -> memsvc.v1.Author
 	41, // 10: memsvc.v1.CommitChangesResponse.commit:type_name -> memsvc.v1.Commit
 	35, // 11: memsvc.v1.CommitChangesResponse.head:type_name -> memsvc.v1.Cursor
-	35, // 12: memsvc.v1.WatchedProject.cursor:type_name -> memsvc.v1.Cursor
-	0,  // 13: memsvc.v1.WatchedProject.start:type_name -> memsvc.v1.WatchStart
-	11, // 14: memsvc.v1.WatchMemoriesRequest.projects:type_name -> memsvc.v1.WatchedProject
-	13, // 15: memsvc.v1.WatchMemoriesRequest.agent:type_name -> memsvc.v1.AgentInfo
-	41, // 16: memsvc.v1.WatchMemoriesResponse.commit:type_name -> memsvc.v1.Commit
-	35, // 17: memsvc.v1.WatchMemoriesResponse.bookmark:type_name -> memsvc.v1.Cursor
-	15, // 18: memsvc.v1.WatchMemoriesResponse.status:type_name -> memsvc.v1.ProjectStatus
-	42, // 19: memsvc.v1.WatchMemoriesResponse.send_time:type_name -> google.protobuf.Timestamp
-	43, // 20: memsvc.v1.ProjectStatus.detail:type_name -> memsvc.v1.ErrorDetail
-	41, // 21: memsvc.v1.ListCommitsResponse.commits:type_name -> memsvc.v1.Commit
-	40, // 22: memsvc.v1.RestoreMemoriesRequest.author:type_name -> memsvc.v1.Author
-	41, // 23: memsvc.v1.RestoreMemoriesResponse.commit:type_name -> memsvc.v1.Commit
-	35, // 24: memsvc.v1.RestoreMemoriesResponse.head:type_name -> memsvc.v1.Cursor
-	22, // 25: memsvc.v1.SearchMemoriesResponse.hits:type_name -> memsvc.v1.SearchHit
-	38, // 26: memsvc.v1.SearchHit.memory:type_name -> memsvc.v1.Memory
-	25, // 27: memsvc.v1.GetGuardPolicyResponse.policy:type_name -> memsvc.v1.GuardPolicy
-	40, // 28: memsvc.v1.Conflict.author:type_name -> memsvc.v1.Author
-	42, // 29: memsvc.v1.Conflict.create_time:type_name -> google.protobuf.Timestamp
-	26, // 30: memsvc.v1.ReportConflictRequest.conflict:type_name -> memsvc.v1.Conflict
-	26, // 31: memsvc.v1.ReportConflictResponse.conflict:type_name -> memsvc.v1.Conflict
-	26, // 32: memsvc.v1.ListConflictsResponse.conflicts:type_name -> memsvc.v1.Conflict
-	1,  // 33: memsvc.v1.MemoryService.GetProject:input_type -> memsvc.v1.GetProjectRequest
-	3,  // 34: memsvc.v1.MemoryService.ListMemories:input_type -> memsvc.v1.ListMemoriesRequest
-	5,  // 35: memsvc.v1.MemoryService.GetMemory:input_type -> memsvc.v1.GetMemoryRequest
-	7,  // 36: memsvc.v1.MemoryService.BatchGetMemories:input_type -> memsvc.v1.BatchGetMemoriesRequest
-	9,  // 37: memsvc.v1.MemoryService.CommitChanges:input_type -> memsvc.v1.CommitChangesRequest
-	12, // 38: memsvc.v1.MemoryService.WatchMemories:input_type -> memsvc.v1.WatchMemoriesRequest
-	16, // 39: memsvc.v1.MemoryService.ListCommits:input_type -> memsvc.v1.ListCommitsRequest
-	18, // 40: memsvc.v1.MemoryService.RestoreMemories:input_type -> memsvc.v1.RestoreMemoriesRequest
-	20, // 41: memsvc.v1.MemoryService.SearchMemories:input_type -> memsvc.v1.SearchMemoriesRequest
-	23, // 42: memsvc.v1.MemoryService.GetGuardPolicy:input_type -> memsvc.v1.GetGuardPolicyRequest
-	27, // 43: memsvc.v1.MemoryService.ReportConflict:input_type -> memsvc.v1.ReportConflictRequest
-	29, // 44: memsvc.v1.MemoryService.ListConflicts:input_type -> memsvc.v1.ListConflictsRequest
-	31, // 45: memsvc.v1.MemoryService.ResolveConflict:input_type -> memsvc.v1.ResolveConflictRequest
-	33, // 46: memsvc.v1.MemoryService.FindRedacted:input_type -> memsvc.v1.FindRedactedRequest
-	2,  // 47: memsvc.v1.MemoryService.GetProject:output_type -> memsvc.v1.GetProjectResponse
-	4,  // 48: memsvc.v1.MemoryService.ListMemories:output_type -> memsvc.v1.ListMemoriesResponse
-	6,  // 49: memsvc.v1.MemoryService.GetMemory:output_type -> memsvc.v1.GetMemoryResponse
-	8,  // 50: memsvc.v1.MemoryService.BatchGetMemories:output_type -> memsvc.v1.BatchGetMemoriesResponse
-	10, // 51: memsvc.v1.MemoryService.CommitChanges:output_type -> memsvc.v1.CommitChangesResponse
-	14, // 52: memsvc.v1.MemoryService.WatchMemories:output_type -> memsvc.v1.WatchMemoriesResponse
-	17, // 53: memsvc.v1.MemoryService.ListCommits:output_type -> memsvc.v1.ListCommitsResponse
-	19, // 54: memsvc.v1.MemoryService.RestoreMemories:output_type -> memsvc.v1.RestoreMemoriesResponse
-	21, // 55: memsvc.v1.MemoryService.SearchMemories:output_type -> memsvc.v1.SearchMemoriesResponse
-	24, // 56: memsvc.v1.MemoryService.GetGuardPolicy:output_type -> memsvc.v1.GetGuardPolicyResponse
-	28, // 57: memsvc.v1.MemoryService.ReportConflict:output_type -> memsvc.v1.ReportConflictResponse
-	30, // 58: memsvc.v1.MemoryService.ListConflicts:output_type -> memsvc.v1.ListConflictsResponse
-	32, // 59: memsvc.v1.MemoryService.ResolveConflict:output_type -> memsvc.v1.ResolveConflictResponse
-	34, // 60: memsvc.v1.MemoryService.FindRedacted:output_type -> memsvc.v1.FindRedactedResponse
-	47, // [47:61] is the sub-list for method output_type
-	33, // [33:47] is the sub-list for method input_type
-	33, // [33:33] is the sub-list for extension type_name
-	33, // [33:33] is the sub-list for extension extendee
-	0,  // [0:33] is the sub-list for field type_name
+	42, // 12: memsvc.v1.CommitChangesResponse.warnings:type_name -> memsvc.v1.Violation
+	35, // 13: memsvc.v1.WatchedProject.cursor:type_name -> memsvc.v1.Cursor
+	0,  // 14: memsvc.v1.WatchedProject.start:type_name -> memsvc.v1.WatchStart
+	11, // 15: memsvc.v1.WatchMemoriesRequest.projects:type_name -> memsvc.v1.WatchedProject
+	13, // 16: memsvc.v1.WatchMemoriesRequest.agent:type_name -> memsvc.v1.AgentInfo
+	41, // 17: memsvc.v1.WatchMemoriesResponse.commit:type_name -> memsvc.v1.Commit
+	35, // 18: memsvc.v1.WatchMemoriesResponse.bookmark:type_name -> memsvc.v1.Cursor
+	15, // 19: memsvc.v1.WatchMemoriesResponse.status:type_name -> memsvc.v1.ProjectStatus
+	43, // 20: memsvc.v1.WatchMemoriesResponse.send_time:type_name -> google.protobuf.Timestamp
+	44, // 21: memsvc.v1.ProjectStatus.detail:type_name -> memsvc.v1.ErrorDetail
+	41, // 22: memsvc.v1.ListCommitsResponse.commits:type_name -> memsvc.v1.Commit
+	40, // 23: memsvc.v1.RestoreMemoriesRequest.author:type_name -> memsvc.v1.Author
+	41, // 24: memsvc.v1.RestoreMemoriesResponse.commit:type_name -> memsvc.v1.Commit
+	35, // 25: memsvc.v1.RestoreMemoriesResponse.head:type_name -> memsvc.v1.Cursor
+	42, // 26: memsvc.v1.RestoreMemoriesResponse.warnings:type_name -> memsvc.v1.Violation
+	22, // 27: memsvc.v1.SearchMemoriesResponse.hits:type_name -> memsvc.v1.SearchHit
+	38, // 28: memsvc.v1.SearchHit.memory:type_name -> memsvc.v1.Memory
+	25, // 29: memsvc.v1.GetGuardPolicyResponse.policy:type_name -> memsvc.v1.GuardPolicy
+	40, // 30: memsvc.v1.Conflict.author:type_name -> memsvc.v1.Author
+	43, // 31: memsvc.v1.Conflict.create_time:type_name -> google.protobuf.Timestamp
+	26, // 32: memsvc.v1.ReportConflictRequest.conflict:type_name -> memsvc.v1.Conflict
+	26, // 33: memsvc.v1.ReportConflictResponse.conflict:type_name -> memsvc.v1.Conflict
+	26, // 34: memsvc.v1.ListConflictsResponse.conflicts:type_name -> memsvc.v1.Conflict
+	1,  // 35: memsvc.v1.MemoryService.GetProject:input_type -> memsvc.v1.GetProjectRequest
+	3,  // 36: memsvc.v1.MemoryService.ListMemories:input_type -> memsvc.v1.ListMemoriesRequest
+	5,  // 37: memsvc.v1.MemoryService.GetMemory:input_type -> memsvc.v1.GetMemoryRequest
+	7,  // 38: memsvc.v1.MemoryService.BatchGetMemories:input_type -> memsvc.v1.BatchGetMemoriesRequest
+	9,  // 39: memsvc.v1.MemoryService.CommitChanges:input_type -> memsvc.v1.CommitChangesRequest
+	12, // 40: memsvc.v1.MemoryService.WatchMemories:input_type -> memsvc.v1.WatchMemoriesRequest
+	16, // 41: memsvc.v1.MemoryService.ListCommits:input_type -> memsvc.v1.ListCommitsRequest
+	18, // 42: memsvc.v1.MemoryService.RestoreMemories:input_type -> memsvc.v1.RestoreMemoriesRequest
+	20, // 43: memsvc.v1.MemoryService.SearchMemories:input_type -> memsvc.v1.SearchMemoriesRequest
+	23, // 44: memsvc.v1.MemoryService.GetGuardPolicy:input_type -> memsvc.v1.GetGuardPolicyRequest
+	27, // 45: memsvc.v1.MemoryService.ReportConflict:input_type -> memsvc.v1.ReportConflictRequest
+	29, // 46: memsvc.v1.MemoryService.ListConflicts:input_type -> memsvc.v1.ListConflictsRequest
+	31, // 47: memsvc.v1.MemoryService.ResolveConflict:input_type -> memsvc.v1.ResolveConflictRequest
+	33, // 48: memsvc.v1.MemoryService.FindRedacted:input_type -> memsvc.v1.FindRedactedRequest
+	2,  // 49: memsvc.v1.MemoryService.GetProject:output_type -> memsvc.v1.GetProjectResponse
+	4,  // 50: memsvc.v1.MemoryService.ListMemories:output_type -> memsvc.v1.ListMemoriesResponse
+	6,  // 51: memsvc.v1.MemoryService.GetMemory:output_type -> memsvc.v1.GetMemoryResponse
+	8,  // 52: memsvc.v1.MemoryService.BatchGetMemories:output_type -> memsvc.v1.BatchGetMemoriesResponse
+	10, // 53: memsvc.v1.MemoryService.CommitChanges:output_type -> memsvc.v1.CommitChangesResponse
+	14, // 54: memsvc.v1.MemoryService.WatchMemories:output_type -> memsvc.v1.WatchMemoriesResponse
+	17, // 55: memsvc.v1.MemoryService.ListCommits:output_type -> memsvc.v1.ListCommitsResponse
+	19, // 56: memsvc.v1.MemoryService.RestoreMemories:output_type -> memsvc.v1.RestoreMemoriesResponse
+	21, // 57: memsvc.v1.MemoryService.SearchMemories:output_type -> memsvc.v1.SearchMemoriesResponse
+	24, // 58: memsvc.v1.MemoryService.GetGuardPolicy:output_type -> memsvc.v1.GetGuardPolicyResponse
+	28, // 59: memsvc.v1.MemoryService.ReportConflict:output_type -> memsvc.v1.ReportConflictResponse
+	30, // 60: memsvc.v1.MemoryService.ListConflicts:output_type -> memsvc.v1.ListConflictsResponse
+	32, // 61: memsvc.v1.MemoryService.ResolveConflict:output_type -> memsvc.v1.ResolveConflictResponse
+	34, // 62: memsvc.v1.MemoryService.FindRedacted:output_type -> memsvc.v1.FindRedactedResponse
+	49, // [49:63] is the sub-list for method output_type
+	35, // [35:49] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_memsvc_v1_memory_service_proto_init() }

@@ -398,7 +398,9 @@ type Memory struct {
 	// Of a tombstone: the etag of the deleted text.
 	LastEtag string `protobuf:"bytes,11,opt,name=last_etag,json=lastEtag,proto3" json:"last_etag,omitempty"`
 	// Etags that this path had before, newest first, within retention; only when asked for.
-	EarlierEtags  []string `protobuf:"bytes,12,rep,name=earlier_etags,json=earlierEtags,proto3" json:"earlier_etags,omitempty"`
+	EarlierEtags []string `protobuf:"bytes,12,rep,name=earlier_etags,json=earlierEtags,proto3" json:"earlier_etags,omitempty"`
+	// In the answer of a PUT over REST: what is to be told of the text, and refused nothing.
+	Warnings      []*Violation `protobuf:"bytes,13,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -513,6 +515,13 @@ func (x *Memory) GetLastEtag() string {
 func (x *Memory) GetEarlierEtags() []string {
 	if x != nil {
 		return x.EarlierEtags
+	}
+	return nil
+}
+
+func (x *Memory) GetWarnings() []*Violation {
+	if x != nil {
+		return x.Warnings
 	}
 	return nil
 }
@@ -1215,7 +1224,7 @@ const file_memsvc_v1_types_proto_rawDesc = "" +
 	"\tprincipal\x18\x01 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\tprincipal\x12\"\n" +
 	"\amachine\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\amachine\x12 \n" +
 	"\x06client\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\x06client\x12\"\n" +
-	"\asession\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\asession\"\x9a\x03\n" +
+	"\asession\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\asession\"\xcc\x03\n" +
 	"\x06Memory\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x18\n" +
@@ -1232,7 +1241,8 @@ const file_memsvc_v1_types_proto_rawDesc = "" +
 	"\adeleted\x18\n" +
 	" \x01(\bR\adeleted\x12\x1b\n" +
 	"\tlast_etag\x18\v \x01(\tR\blastEtag\x12#\n" +
-	"\rearlier_etags\x18\f \x03(\tR\fearlierEtags\"s\n" +
+	"\rearlier_etags\x18\f \x03(\tR\fearlierEtags\x120\n" +
+	"\bwarnings\x18\r \x03(\v2\x14.memsvc.v1.ViolationR\bwarnings\"s\n" +
 	"\fPrecondition\x12&\n" +
 	"\x0emust_not_exist\x18\x01 \x01(\bH\x00R\fmustNotExist\x12.\n" +
 	"\x04etag\x18\x02 \x01(\tB\x18\xbaH\x15r\x132\x0e^[0-9a-f]{64}$\x98\x01@H\x00R\x04etagB\v\n" +
@@ -1336,23 +1346,24 @@ var file_memsvc_v1_types_proto_depIdxs = []int32{
 	14, // 2: memsvc.v1.Memory.modify_time:type_name -> google.protobuf.Timestamp
 	14, // 3: memsvc.v1.Memory.commit_time:type_name -> google.protobuf.Timestamp
 	4,  // 4: memsvc.v1.Memory.author:type_name -> memsvc.v1.Author
-	8,  // 5: memsvc.v1.Change.put:type_name -> memsvc.v1.PutAction
-	9,  // 6: memsvc.v1.Change.delete:type_name -> memsvc.v1.DeleteAction
-	6,  // 7: memsvc.v1.Change.precondition:type_name -> memsvc.v1.Precondition
-	14, // 8: memsvc.v1.PutAction.modify_time:type_name -> google.protobuf.Timestamp
-	1,  // 9: memsvc.v1.CommittedChange.kind:type_name -> memsvc.v1.ChangeKind
-	14, // 10: memsvc.v1.CommittedChange.modify_time:type_name -> google.protobuf.Timestamp
-	4,  // 11: memsvc.v1.Commit.author:type_name -> memsvc.v1.Author
-	14, // 12: memsvc.v1.Commit.commit_time:type_name -> google.protobuf.Timestamp
-	10, // 13: memsvc.v1.Commit.changes:type_name -> memsvc.v1.CommittedChange
-	12, // 14: memsvc.v1.ErrorDetail.violations:type_name -> memsvc.v1.Violation
-	5,  // 15: memsvc.v1.ErrorDetail.current:type_name -> memsvc.v1.Memory
-	3,  // 16: memsvc.v1.ErrorDetail.head:type_name -> memsvc.v1.Cursor
-	17, // [17:17] is the sub-list for method output_type
-	17, // [17:17] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	12, // 5: memsvc.v1.Memory.warnings:type_name -> memsvc.v1.Violation
+	8,  // 6: memsvc.v1.Change.put:type_name -> memsvc.v1.PutAction
+	9,  // 7: memsvc.v1.Change.delete:type_name -> memsvc.v1.DeleteAction
+	6,  // 8: memsvc.v1.Change.precondition:type_name -> memsvc.v1.Precondition
+	14, // 9: memsvc.v1.PutAction.modify_time:type_name -> google.protobuf.Timestamp
+	1,  // 10: memsvc.v1.CommittedChange.kind:type_name -> memsvc.v1.ChangeKind
+	14, // 11: memsvc.v1.CommittedChange.modify_time:type_name -> google.protobuf.Timestamp
+	4,  // 12: memsvc.v1.Commit.author:type_name -> memsvc.v1.Author
+	14, // 13: memsvc.v1.Commit.commit_time:type_name -> google.protobuf.Timestamp
+	10, // 14: memsvc.v1.Commit.changes:type_name -> memsvc.v1.CommittedChange
+	12, // 15: memsvc.v1.ErrorDetail.violations:type_name -> memsvc.v1.Violation
+	5,  // 16: memsvc.v1.ErrorDetail.current:type_name -> memsvc.v1.Memory
+	3,  // 17: memsvc.v1.ErrorDetail.head:type_name -> memsvc.v1.Cursor
+	18, // [18:18] is the sub-list for method output_type
+	18, // [18:18] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_memsvc_v1_types_proto_init() }
