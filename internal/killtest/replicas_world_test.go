@@ -37,7 +37,7 @@ func newFleet(t *testing.T, hubs int, settings ...string) *fleet {
 	return newFleetOf(t, "", hubs, settings...)
 }
 
-// newFleetOf is newFleet with the programs of a directory, the schema theirs too.
+// newFleetOf is newFleet with the programs of a directory, the schema and the first token theirs too.
 func newFleetOf(t *testing.T, programs string, hubs int, settings ...string) *fleet {
 	t.Helper()
 	f := &fleet{t: t, database: pgtest.Start(t, pgtest.Options{Own: true, Durable: true, Settings: settings})}
@@ -47,7 +47,7 @@ func newFleetOf(t *testing.T, programs string, hubs int, settings ...string) *fl
 		t.Fatalf("migrate: %v: %s", err, out)
 	}
 	admin := filepath.Join(tempDir(t), "admin.token")
-	if _, errOut, code := call(t, "memsvc", "token", "bootstrap", "--database-url", url, "--out", admin); code != 0 {
+	if _, errOut, code := finish(t, of(programs, command(t.Context(), "memsvc", "token", "bootstrap", "--database-url", url, "--out", admin))); code != 0 {
 		t.Fatalf("token bootstrap: %s", errOut)
 	}
 	for range hubs {
