@@ -9,6 +9,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -27,6 +28,7 @@ type Client struct {
 	token  *tokenSource
 	dial   func() (*grpc.ClientConn, error)
 	offset offsetFilter
+	worked atomic.Bool // the hub has answered something
 
 	mu     sync.Mutex // guards what follows
 	conn   *grpc.ClientConn
@@ -60,8 +62,9 @@ func New(opts Options) (*Client, error) {
 		// The pauses between connections are gRPC's; between calls they are ours.
 		// Both start small, so that a hub that was restarted is found at once.
 		grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: opts.MinBackoff, Multiplier: 1.6, Jitter: 0.2, MaxDelay: opts.MaxBackoff},
-			MinConnectTimeout: 10 * time.Second,
+			Backoff: backoff.Config{BaseDelay: opts.MinBackoff, Multiplier: 1.6, Jitter: 0.2, MaxDelay: opts.MaxBackoff},
+			// Less than a call may take, so that a call tells what its connection met.
+			MinConnectTimeout: 2 * opts.CallTimeout / 3,
 		}),
 		// Service configurations from DNS would change retries behind our back, and
 		// a proxy of the environment is not meant for this traffic.
@@ -219,12 +222,16 @@ func (c *Client) attempt(ctx context.Context, timeout time.Duration, do func(con
 // told from the caller's.
 func (c *Client) domain(ctx context.Context, err error) error {
 	if err == nil {
+		c.worked.Store(true)
 		return nil
 	}
 	if ctx.Err() != nil {
 		return fmt.Errorf("hub %s: %w", c.opts.Addr, ctx.Err())
 	}
 	answered := wire.Answered(err)
+	if answered {
+		c.worked.Store(true)
+	}
 	err = wire.FromError(err)
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return &memory.Error{Reason: memory.ReasonUnavailable, Message: fmt.Sprintf("hub %s: no answer in time", c.opts.Addr)}
@@ -238,7 +245,7 @@ func (c *Client) domain(ctx context.Context, err error) error {
 		return &told
 	case e.Reason == memory.ReasonUnavailable:
 		told := *e
-		told.Message = fmt.Sprintf("hub %s cannot be reached: %s", c.opts.Addr, plainWords(e.Message, c.opts.usesTLS(), c.opts.CertFile != ""))
+		told.Message = fmt.Sprintf("hub %s cannot be reached: %s", c.opts.Addr, plainWords(e.Message, c.opts.usesTLS(), c.opts.CertFile != "", c.worked.Load()))
 		return &told
 	case e.Reason == memory.ReasonUnauthenticated && strings.HasPrefix(e.Message, credsFailed):
 		told := *e

@@ -10,9 +10,11 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -499,6 +501,49 @@ func TestTokenBesideACertificate(t *testing.T) {
 	changed("a token")
 	pair(t, cert, key)
 	changed("another certificate")
+}
+
+// TestHubThatWorkedHangsUp: what answers once and then hangs up is no hub that wants TLS.
+func TestHubThatWorkedHangsUp(t *testing.T) {
+	h := hubtest.Start(t, hubtest.Options{})
+	mute, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			c, err := mute.Accept()
+			if err != nil {
+				return
+			}
+			c.Close()
+		}
+	}()
+	defer func() { mute.Close(); <-done }()
+	var away atomic.Bool
+	c := newClient(t, client.Options{
+		Addr: h.GRPCAddr, Token: h.AdminToken, Attempts: 1,
+		Dial: func(ctx context.Context, addr string) (net.Conn, error) {
+			if away.Load() {
+				addr = mute.Addr().String()
+			}
+			return new(net.Dialer).DialContext(ctx, "tcp", addr)
+		},
+	})
+	if _, err := c.Teams(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	away.Store(true)
+	h.Stop()
+	hubtest.Eventually(t, patience, "says that it answered before", func() bool {
+		_, err := c.Teams(t.Context())
+		if err == nil || strings.Contains(err.Error(), "TLS") {
+			t.Fatalf("%v", err)
+		}
+		return strings.Contains(err.Error(), "it answered before")
+	})
 }
 
 // pair writes a certificate and its key.

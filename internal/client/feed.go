@@ -291,6 +291,7 @@ func (f *Feed) stream(ctx context.Context, req *memsvcv1.WatchMemoriesRequest, c
 		silent.Reset(f.c.opts.Silence)
 		if !heard {
 			heard = true
+			f.c.worked.Store(true)
 			f.mu.Lock()
 			f.up, f.lastErr = true, nil
 			f.mu.Unlock()

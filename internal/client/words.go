@@ -4,8 +4,10 @@ import "strings"
 
 // plainWords says why a connection failed as a person would. What gRPC and the network
 // say is kept where it is not one of the usual causes, without gRPC's wrapping. tls is
-// whether the connection is encrypted, cert whether a client certificate goes with it.
-func plainWords(said string, tls, cert bool) string {
+// whether the connection is encrypted, cert whether a client certificate goes with it,
+// worked whether the hub has answered over such a connection: then it is no mistake in
+// what a person gave.
+func plainWords(said string, tls, cert, worked bool) string {
 	has := func(parts ...string) bool {
 		for _, p := range parts {
 			if strings.Contains(said, p) {
@@ -35,6 +37,10 @@ func plainWords(said string, tls, cert bool) string {
 		return "TLS fails: " + after(said, "tls: ")
 	case has("error reading from server", "keepalive ping failed", "goaway", "draining", "server is not reading"):
 		return "the connection broke off, as it does when a hub stops; try again"
+	case has("error reading server preface") && has("use of closed network connection", "i/o timeout", "deadline exceeded"):
+		return "it took the connection and gave no answer in time; it may hang or be overloaded, its log may tell"
+	case worked && has("error reading server preface", "EOF", "broken pipe", "reset by peer", "forcibly closed", "was aborted"):
+		return "it hung up before a word, though it answered before; it may be starting or stopping, or something between broke the connection"
 	case !tls && has("error reading server preface"):
 		return "it hung up before a word, as a hub does that wants TLS; give --ca-file with its authority, or see that the address is a hub's gRPC port"
 	case has("EOF", "broken pipe", "reset by peer", "forcibly closed", "was aborted"):

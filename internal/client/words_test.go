@@ -121,6 +121,10 @@ func TestWordsForWhatTheNetworkSays(t *testing.T) {
 		{"transport: authentication handshake failed: EOF", true, false, "hung up as soon as it was called"},
 		{"transport: Error while dialing: dial tcp 127.0.0.1:2: connect: connection reset by peer", false, false, "hung up as soon as it was called"},
 		{"transport: authentication handshake failed: credentials: cannot check peer: missing selected ALPN property. If you upgraded", true, false, "no gRPC"},
+		{preface + "use of closed network connection\"", false, false, "no answer in time"},
+		{preface + "use of closed network connection\"", true, true, "no answer in time"},
+		{preface + "i/o timeout\"", false, false, "no answer in time"},
+		{"transport: authentication handshake failed: context deadline exceeded", true, false, "no answer in time"},
 		{"error reading from server: EOF", true, false, "the connection broke off"},
 		{"keepalive ping failed to receive ACK within timeout", true, false, "the connection broke off"},
 		{"name resolver error: produced zero addresses", true, false, "no such host"},
@@ -130,9 +134,45 @@ func TestWordsForWhatTheNetworkSays(t *testing.T) {
 		{"transport: Error while dialing: dial tcp 192.0.2.1:7420: connect: no route to host", true, false, "no way there"},
 		{"transport: Error while dialing: dial tcp 192.0.2.1:7420: connect: permission denied", true, false, "dial tcp 192.0.2.1:7420: connect: permission denied"},
 	} {
-		got := plainWords(tc.said, tc.tls, tc.cert)
+		got := plainWords(tc.said, tc.tls, tc.cert, false)
 		if !strings.Contains(got, tc.want) || strings.Contains(got, "tcp 127") || strings.Contains(got, "transport:") {
 			t.Errorf("%q (TLS %v, certificate %v): %q, want %q", tc.said, tc.tls, tc.cert, got, tc.want)
+		}
+	}
+}
+
+// TestHangIsNoMistake: a hub that takes connections and says nothing is told as such, and
+// not as one that wants TLS or a certificate.
+func TestHangIsNoMistake(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0") // the system takes connections, nobody reads
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	c, err := New(Options{Addr: ln.Addr().String(), Token: "msv_x", Attempts: 1, CallTimeout: 300 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for range 4 {
+		_, err := c.Project(t.Context(), memory.ProjectKey{Team: "acme", Project: "pay"}, memory.Cursor{})
+		if err == nil || !strings.Contains(err.Error(), "no answer in time") || strings.Contains(err.Error(), "TLS") {
+			t.Errorf("a hub that hangs: %v", err)
+		}
+	}
+}
+
+// TestWhatWorkedIsNoMistake: once a hub has answered, nobody is told to give other files.
+func TestWhatWorkedIsNoMistake(t *testing.T) {
+	for _, said := range []string{
+		"connection error: desc = \"error reading server preface: EOF\"",
+		"write tcp 127.0.0.1:1->127.0.0.1:2: write: broken pipe",
+		"transport: authentication handshake failed: EOF",
+	} {
+		for _, tls := range []bool{false, true} {
+			if got := plainWords(said, tls, false, true); !strings.Contains(got, "it answered before") || strings.Contains(got, "--") {
+				t.Errorf("%q (TLS %v): %q", said, tls, got)
+			}
 		}
 	}
 }
