@@ -253,6 +253,9 @@ func (s LinkStatus) print(b *strings.Builder, now time.Time) {
 		for _, f := range r.Findings {
 			fmt.Fprintf(b, "  refused: %s\n", f)
 		}
+		if r.RenamedFrom != "" {
+			fmt.Fprintf(b, "    renamed from %s: the hub has it there until %s is sent\n", r.RenamedFrom, r.Path)
+		}
 	}
 	for _, c := range s.Conflicts {
 		what := fmt.Sprintf("the hub has revision %d", c.HubRevision)

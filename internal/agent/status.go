@@ -106,6 +106,9 @@ type Refusal struct {
 	By       string    `json:"by"` // guard, hub, name or disk
 	Since    time.Time `json:"since"`
 	Findings []Finding `json:"findings"`
+	// RenamedFrom is the path that the hub goes on serving it at: its delete waits for the
+	// file, so that the memory is not gone meanwhile. "" = it was not renamed.
+	RenamedFrom string `json:"renamed_from,omitempty"`
 }
 
 // ConflictEntry is an open conflict, without its texts.
@@ -208,7 +211,7 @@ func newLinkStatus(l Link) LinkStatus {
 }
 
 func refusalOf(h syncer.Held) Refusal {
-	r := Refusal{Path: string(h.Path), By: h.By, Since: h.Since.UTC(), Findings: []Finding{}}
+	r := Refusal{Path: string(h.Path), By: h.By, Since: h.Since.UTC(), Findings: []Finding{}, RenamedFrom: string(h.RenamedFrom)}
 	for _, v := range h.Violations {
 		r.Findings = append(r.Findings, findingOf(v))
 	}

@@ -22,7 +22,7 @@ func sample() Status {
 		Phase: syncer.PhaseHalted, Cursor: memory.Cursor{Epoch: "e1", Revision: 41, CommitID: "c"}, Files: 12, Pending: 1,
 		Refused: []syncer.Held{
 			{Path: "reference_x.md", By: syncer.HeldByGuard, Violations: []memory.Violation{violation}, Since: noon.Add(-time.Hour)},
-			{Path: "project_y.md", By: syncer.HeldByDisk, Since: noon.Add(-time.Hour)},
+			{Path: "project_y.md", By: syncer.HeldByDisk, RenamedFrom: "project_x.md", Since: noon.Add(-time.Hour)},
 		},
 		Conflicts: []syncer.Conflict{
 			{ID: "1d0d4f1d8e17", Path: "project_z.md", Local: "l", Hub: "h", HubRevision: 40, Time: noon.Add(-2 * time.Minute), Reported: true, Kept: true},

@@ -28,6 +28,7 @@ type told struct {
 type refusal struct {
 	path, rule string
 	line       int
+	from       string // renamed from
 }
 
 // changes logs what is other than at the last call: paths, lines and rules, no content.
@@ -35,17 +36,21 @@ func (t *told) changes(log *slog.Logger, st syncer.Status) {
 	now := map[refusal]bool{}
 	paths := map[string]bool{}
 	for _, h := range st.Refused {
-		all := []refusal{{path: string(h.Path), rule: h.By}}
+		all := []refusal{{path: string(h.Path), rule: h.By, from: string(h.RenamedFrom)}}
 		if len(h.Violations) > 0 {
 			all = all[:0]
 		}
 		for _, v := range h.Violations {
-			all = append(all, refusal{path: string(h.Path), line: v.Line, rule: v.Rule})
+			all = append(all, refusal{path: string(h.Path), line: v.Line, rule: v.Rule, from: string(h.RenamedFrom)})
 		}
 		for _, r := range all {
 			now[r], paths[r.path] = true, true
 			if !t.refused[r] {
-				log.Warn("refused; it stays on this machine", "path", r.path, "line", r.line, "rule", r.rule)
+				args := []any{"path", r.path, "line", r.line, "rule", r.rule}
+				if r.from != "" {
+					args = append(args, "still_on_the_hub", r.from)
+				}
+				log.Warn("refused; it stays on this machine", args...)
 			}
 		}
 	}
