@@ -63,7 +63,7 @@ func (c *cycle) look(ctx context.Context) (ok bool, err error) {
 	}
 	if c.snap.MarkerBare {
 		// A disk that does not take it now keeps a marker that is as good as it ever was.
-		_ = s.ports.Local.PutMarker(ctx, s.state.LinkID)
+		c.snap.MarkerBare = s.ports.Local.PutMarker(ctx, s.state.LinkID) != nil
 	}
 	return true, nil
 }
