@@ -59,7 +59,7 @@ func (x *conflictsListCmd) Run(c *command) error {
 		return printJSON(c.Stdout, entries)
 	}
 	if len(entries) == 0 {
-		fmt.Fprintln(c.Stdout, "no open conflicts")
+		fmt.Fprintln(c.Stdout, c.none(len(st.Links), "no open conflicts"))
 	}
 	for _, e := range entries {
 		what := fmt.Sprintf("the hub has revision %d", e.HubRevision)

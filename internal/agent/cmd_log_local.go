@@ -62,7 +62,7 @@ func (x *logCmd) local(c *command) error {
 		return printJSON(c.Stdout, entries)
 	}
 	if len(entries) == 0 {
-		fmt.Fprintln(c.Stdout, "nothing out of the ordinary happened here")
+		fmt.Fprintln(c.Stdout, c.none(len(links), "nothing out of the ordinary happened here"))
 	}
 	for _, e := range entries {
 		fmt.Fprint(c.Stdout, visibleText(e.text()))

@@ -286,6 +286,11 @@ type memoryWhereCmd struct {
 	JSON bool `name:"json" help:"Print JSON; see docs/memory-commands.md."`
 }
 
+// howToShare says what makes a team directory one that others read.
+func howToShare(team string) string {
+	return "'memsync-agent join CODE --dir " + team + "' with an invitation does, or 'memsync-agent link --hub HOST:PORT --team TEAM --dir " + team + "'"
+}
+
 // whereEntry is what memory where says.
 type whereEntry struct {
 	Personal string   `json:"personal"`
@@ -326,7 +331,7 @@ func (x *memoryWhereCmd) Run(c *command) error {
 	if e.Team == "" {
 		e.Team = "none"
 	}
-	shared := "nobody shares it; run 'memsync-agent link --dir " + e.Team + "' to do so"
+	shared := "nobody shares it; " + howToShare(e.Team)
 	switch {
 	case p.closed != nil && p.link == nil:
 		shared = "the directory beside the personal one is another project's; see the note"

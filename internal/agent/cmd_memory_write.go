@@ -50,7 +50,17 @@ func (x *memoryAddCmd) Run(c *command) error {
 	}
 	s := c.store(p)
 	w, err := s.Add(c.ctx, d)
+	if err == nil {
+		c.tellUnshared(p, w.Ref.Scope)
+	}
 	return c.written(s, w, err)
+}
+
+// tellUnshared warns who writes for the team where nobody shares that.
+func (c *command) tellUnshared(p place, scope memory.Scope) {
+	if scope == memory.ScopeTeam && p.link == nil {
+		fmt.Fprintf(c.Stderr, "memsync-agent: warning: %s is not shared with anybody yet; %s\n", visible(p.team), visible(howToShare(p.team)))
+	}
 }
 
 // written says where a memory lies now and what its writer should know. A refusal waits
@@ -196,6 +206,9 @@ func (x *memoryShareCmd) Run(c *command) error {
 	}
 	if err := s.MayShare(c.ctx, m.Ref, m.Content); err != nil {
 		return c.written(s, memories.Written{}, err) // nobody is asked about what cannot be
+	}
+	if p, err := c.place(x.placeFlags); err == nil {
+		c.tellUnshared(p, memory.ScopeTeam)
 	}
 	if !x.Yes {
 		fmt.Fprintf(c.Stdout, "%s:\n\n%s\n", s.File(m.Ref), closed(string(m.Content)))

@@ -109,7 +109,7 @@ func (x *trashListCmd) Run(c *command) error {
 		return printJSON(c.Stdout, all)
 	}
 	if len(all) == 0 {
-		fmt.Fprintln(c.Stdout, "the trash is empty")
+		fmt.Fprintln(c.Stdout, c.none(len(links), "the trash is empty"))
 	}
 	for _, e := range all {
 		fmt.Fprintf(c.Stdout, "%s  %s  %s  %s  %s ago\n", e.ID, e.Link, e.Path, e.Reason, age(c.Now(), e.Time))

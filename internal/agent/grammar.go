@@ -278,6 +278,14 @@ func (c *command) withLinked(links []Link, f linkFlags) ([]Link, error) {
 	return addLinks(addLinks(links, configured...), stored...), nil
 }
 
+// none is what a list with no entries says: all is well only where something is linked.
+func (c *command) none(links int, what string) string {
+	if links > 0 {
+		return what
+	}
+	return "nothing is linked for the state directory " + visible(string(c.state)) + "; give --state-dir if another is meant"
+}
+
 // askStatus asks the running daemon how everything is.
 func (c *command) askStatus() (st Status, err error) {
 	ctx, cancel := context.WithTimeout(c.ctx, defaultTimeout)
