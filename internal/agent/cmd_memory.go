@@ -185,14 +185,15 @@ type memoryEntry struct {
 	Description string    `json:"description"`
 	Modified    time.Time `json:"modified"` // as the memory says, else the file's
 	Bytes       int       `json:"bytes"`
-	Text        string    `json:"text,omitempty"` // of show only
+	Redacted    bool      `json:"redacted,omitempty"` // an admin removed the text
+	Text        string    `json:"text,omitempty"`     // of show only
 }
 
 func memoryEntryOf(s *memories.Store, m *memories.Memory) memoryEntry {
 	typ, _ := m.Type()
 	return memoryEntry{
 		Ref: m.String(), File: s.File(m.Ref), Scope: string(m.Scope), Type: string(typ), Name: m.Name(),
-		Description: m.Front.Description, Modified: m.Age().UTC(), Bytes: len(m.Content),
+		Description: m.Front.Description, Modified: m.Age().UTC(), Bytes: len(m.Content), Redacted: m.Redacted(),
 	}
 }
 
@@ -214,7 +215,7 @@ func (x *memoryListCmd) Run(c *command) error {
 		return err
 	}
 	s := c.store(p)
-	list, skipped, err := s.List(c.ctx)
+	list, skipped, err := s.ListAll(c.ctx)
 	if err != nil {
 		return err
 	}
@@ -238,7 +239,10 @@ func (x *memoryListCmd) Run(c *command) error {
 			typ = "-"
 		}
 		fmt.Fprintf(c.Stdout, "%-9s  %s  %s", typ, visible(e.Ref), visible(e.Name))
-		if e.Description != "" {
+		switch {
+		case e.Redacted:
+			fmt.Fprint(c.Stdout, " — redacted: an admin removed this text")
+		case e.Description != "":
 			fmt.Fprintf(c.Stdout, " — %s", visible(e.Description))
 		}
 		fmt.Fprintln(c.Stdout)

@@ -240,7 +240,7 @@ func (u *undoing) index(ctx context.Context, c *Change) error {
 // there returns the memories of a scope that there will be.
 func (u *undoing) there(ctx context.Context, scope memory.Scope) (map[memory.Path][]byte, error) {
 	out := map[memory.Path][]byte{}
-	list, _, err := u.Store.List(ctx)
+	list, _, err := u.Store.ListAll(ctx)
 	if err != nil {
 		return nil, err
 	}

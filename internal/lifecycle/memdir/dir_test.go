@@ -196,6 +196,42 @@ func TestGhostsAndMissingLinesAreMended(t *testing.T) {
 	}
 }
 
+// TestMarkersOfRedactions: what was redacted gets no line, and an index that was redacted
+// itself begins anew without the marker.
+func TestMarkersOfRedactions(t *testing.T) {
+	for _, rebuild := range []bool{false, true} {
+		d := create(t)
+		for file, content := range map[string]string{
+			"a.md": string(text("A", "about a")), "gone.md": memory.RedactionMarker, "MEMORY.md": memory.RedactionMarker + "- [Left](gone.md) — of before\n",
+		} {
+			if err := os.WriteFile(filepath.Join(d.Path(), file), []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		mend, want := d.Mend, "- [Left](gone.md) — of before\n- [A](a.md) — about a\n"
+		if rebuild {
+			mend, want = d.Rebuild, "- [A](a.md) — about a\n"
+		}
+		report, err := mend(t.Context())
+		if err != nil || !cmp.Equal(report.Missing, []memory.Path{"a.md"}) {
+			t.Errorf("mend says %+v, %v", report, err)
+		}
+		if got := index(t, d); got != want {
+			t.Errorf("rebuild %v: %q\nwant %q", rebuild, got, want)
+		}
+	}
+	d := create(t)
+	if err := os.WriteFile(filepath.Join(d.Path(), "MEMORY.md"), []byte(memory.RedactionMarker), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := put(t, d, "a.md", text("A", "about a"), memory.IfAbsent()); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := index(t, d), "- [A](a.md) — about a\n"; got != want {
+		t.Errorf("after a memory was added: %q, want %q", got, want)
+	}
+}
+
 // TestForeignWriterLosesNothing: a program that knows no lock appends to the index
 // between our look and our replacement.
 func TestForeignWriterLosesNothing(t *testing.T) {

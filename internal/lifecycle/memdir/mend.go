@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 
 	"github.com/memsvc/memsvc/internal/memory"
 )
@@ -12,7 +13,7 @@ import (
 // IndexReport is how an index and the files beside it differ.
 type IndexReport struct {
 	Ghosts   []memory.IndexEntry // lines whose file is not there
-	Missing  []memory.Path       // files without a line
+	Missing  []memory.Path       // files without a line; a redaction's marker needs none
 	Warnings []memory.Violation  // long lines, caps
 }
 
@@ -38,7 +39,8 @@ func (d *Dir) report(ctx context.Context, index []byte) (IndexReport, error) {
 		paths = append(paths, f.Path)
 	}
 	x := memory.ParseIndex(index)
-	r := IndexReport{Missing: x.Missing(paths), Warnings: memory.IndexWarnings(memory.IndexName, index)}
+	missing := slices.DeleteFunc(x.Missing(paths), func(p memory.Path) bool { return d.redacted(string(p)) })
+	r := IndexReport{Missing: missing, Warnings: memory.IndexWarnings(memory.IndexName, index)}
 	for _, e := range x.Ghosts(paths) {
 		// A personal index may name the team's files too: what is there is no ghost.
 		if !d.Has(e.Key()) {
@@ -82,6 +84,7 @@ func (d *Dir) mend(ctx context.Context, first func(*memory.Index)) (report Index
 			return err
 		}
 		report.Warnings, err = d.editIndex(func(x *memory.Index) error {
+			dropMarker(x)
 			first(x)
 			now, err := d.report(ctx, x.Render())
 			if err != nil {
@@ -104,6 +107,17 @@ func (d *Dir) mend(ctx context.Context, first func(*memory.Index)) (report Index
 		return err
 	})
 	return report, err
+}
+
+// redacted reports whether a redaction's marker lies there.
+func (d *Dir) redacted(name string) bool {
+	text, _, err := d.read(name)
+	return err == nil && memory.IsRedactionMarker(text)
+}
+
+// dropMarker takes the marker of a redaction out of an index that gets lines again.
+func dropMarker(x *memory.Index) {
+	x.Lines = slices.DeleteFunc(x.Lines, func(l memory.IndexLine) bool { return l.Entry == nil && memory.IsRedactionMarker(l.Raw) })
 }
 
 // Has reports whether there is a file of this name, or may be: false is certain. What

@@ -31,7 +31,7 @@ type Problem struct {
 // without guessing: index lines that are missing, and those whose file is not there.
 // Frontmatter is never rewritten.
 func (s *Store) Lint(ctx context.Context, fix bool) ([]Problem, error) {
-	list, skipped, err := s.List(ctx)
+	list, skipped, err := s.ListAll(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func (s *Store) lintOne(ctx context.Context, m *Memory) ([]Problem, error) {
 		// What is no memory to any reader is an error, whoever may share it.
 		add(v.Rule == memory.RuleTypeUnknown || m.Unreadable != nil && v.Line > 0, v)
 	}
-	if memory.IsRedactionMarker(m.Content) {
+	if m.Redacted() {
 		return out, nil // nobody here wrote it
 	}
 	if m.Unreadable == nil && m.Front.Name == "" {

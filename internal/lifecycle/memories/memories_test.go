@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -304,6 +305,13 @@ func TestLint(t *testing.T) {
 		if p.Rule == memory.RuleTypeUnknown && !strings.Contains(p.Message, "user, feedback, project, reference") {
 			t.Errorf("the four types are not named: %s", p.Message)
 		}
+	}
+	list, _, err := s.List(t.Context())
+	if err != nil || slices.ContainsFunc(list, func(m memories.Memory) bool { return m.Redacted() }) {
+		t.Errorf("a redaction's marker is listed as a memory: %v, %v", list, err)
+	}
+	if m, err := s.Find(t.Context(), "gone_text"); err != nil || !m.Redacted() {
+		t.Errorf("the marker is found as %v, %v", m, err)
 	}
 	before := indexOf(t, s, memory.ScopeTeam)
 	if _, err := s.Lint(t.Context(), true); err != nil {

@@ -168,6 +168,9 @@ type Memory struct {
 // Type returns the type and whether it is one of the four.
 func (m *Memory) Type() (memory.Type, bool) { return memory.TypeOf(m.Path, m.Front) }
 
+// Redacted reports whether an admin removed the text: what is here is the marker alone.
+func (m *Memory) Redacted() bool { return memory.IsRedactionMarker(m.Content) }
+
 // Name returns the name, or the file's without one.
 func (m *Memory) Name() string {
 	if m.Front.Name != "" {
@@ -215,8 +218,14 @@ func read(d *memdir.Dir, r Ref) (Memory, error) {
 
 // List reads all memories, indexes left out: the personal ones, then the team's, each in
 // path order. What cannot be read, or has a name that cannot be a memory's, is told in
-// skipped.
+// skipped. A redaction's marker is no memory.
 func (s *Store) List(ctx context.Context) (list []Memory, skipped []error, err error) {
+	list, skipped, err = s.ListAll(ctx)
+	return slices.DeleteFunc(list, func(m Memory) bool { return m.Redacted() }), skipped, err
+}
+
+// ListAll is List with the markers of redactions, for whoever shows or counts files.
+func (s *Store) ListAll(ctx context.Context) (list []Memory, skipped []error, err error) {
 	for _, scope := range s.scopes() {
 		err := s.each(ctx, scope, func(d *memdir.Dir, f memdir.File) {
 			m, err := read(d, Ref{scope, f.Path})
@@ -274,7 +283,7 @@ func (s *Store) Find(ctx context.Context, text string) (Memory, error) {
 			return m, err
 		}
 	}
-	list, _, err := s.List(ctx)
+	list, _, err := s.ListAll(ctx)
 	if err != nil {
 		return Memory{}, err
 	}

@@ -78,6 +78,7 @@ func TestScan(t *testing.T) {
 	s.write("team/MEMORY.md", "- [B](b.md)\n", 0)
 	s.write(".hidden.md", "x", 0)
 	s.write("notes.txt", "x", 0)
+	s.write("team/gone.md", memory.RedactionMarker, 0)
 	if err := os.Symlink("/etc/hostname", filepath.Join(s.dir, "link.md")); err != nil {
 		t.Fatal(err)
 	}

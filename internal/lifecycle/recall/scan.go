@@ -49,8 +49,9 @@ type Memory struct {
 }
 
 // Scan reads the heads of the newest memories below the two directories; team may be
-// "". Directories that are not there have none. Files that cannot be read are left out:
-// a lookup is worth more than a complaint, and lint complains.
+// "". Directories that are not there have none. Files that cannot be read are left out,
+// a lookup is worth more than a complaint, and lint complains; so are the markers of
+// redactions.
 func Scan(ctx context.Context, personal, team string) ([]Memory, error) {
 	var all []Memory
 	for _, d := range []struct {
@@ -133,6 +134,9 @@ func list(ctx context.Context, dir string, scope memory.Scope, all *[]Memory) er
 	return nil
 }
 
+// errRedacted: what lies there is a redaction's marker, which says nothing to anybody.
+var errRedacted = errors.New("redacted")
+
 // read fills in what the head of the file says. buf is overwritten.
 func (m *Memory) read(buf []byte) error {
 	f, err := os.Open(m.File)
@@ -143,6 +147,9 @@ func (m *Memory) read(buf []byte) error {
 	n, err := io.ReadFull(f, buf[:min(int64(len(buf)), m.Size)])
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
 		return err
+	}
+	if memory.IsRedactionMarker(buf[:n]) {
+		return errRedacted
 	}
 	m.parse(cutLines(buf[:n], MaxHeadLines))
 	if int64(n) == m.Size {
