@@ -1,6 +1,7 @@
 package hub_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -214,6 +215,40 @@ func TestRedactSaysWhatRemains(t *testing.T) {
 	if strings.Contains(res.String(), word) {
 		t.Error("the answer holds the secret")
 	}
+}
+
+// TestRedactTellsOfIndexLines: an index line that links to what was redacted is told by its
+// place, never by its text; other lines are not, nor an index that was redacted itself.
+func TestRedactTellsOfIndexLines(t *testing.T) {
+	onBoth(t, func(t *testing.T, h *hubtest.Hub) {
+		c := as(t, h, h.Token("acme", "app", "writer"))
+		admin := as(t, h, h.Token("acme", "", "admin"))
+		c.mustCommit(t, put("sub/k.md", leak), put("other.md", "fine"),
+			raw("MEMORY.md", "# Team\n\n- [Other](other.md) — fine\n- [K](./sub/k.md#x) — "+leak+"\n"), raw("sub/MEMORY.md", "- [K](k.md) — "+leak+"\n"))
+		res := admin.redact(t, "sub/k.md")
+		var got []string
+		for _, r := range res.GetRemaining() {
+			got = append(got, fmt.Sprintf("%s at %d: %s", r.GetPath(), r.GetRevision(), r.GetReason()))
+		}
+		want := []string{
+			"MEMORY.md at 1: line 4 links to sub/k.md: look whether it repeats what was redacted",
+			"sub/MEMORY.md at 1: line 1 links to sub/k.md: look whether it repeats what was redacted",
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("remaining %q\nwant %q", got, want)
+		}
+		if strings.Contains(res.String(), "walrus") {
+			t.Error("the answer holds the text")
+		}
+		if res := admin.redact(t, "MEMORY.md"); len(res.GetRemaining()) > 0 {
+			t.Errorf("of an index that is gone: %v", res.GetRemaining())
+		}
+	})
+}
+
+// raw puts a text as it is.
+func raw(path, text string) *memsvcv1.Change {
+	return &memsvcv1.Change{Path: path, Action: &memsvcv1.Change_Put{Put: &memsvcv1.PutAction{Content: []byte(text)}}}
 }
 
 // zeta gives the team a rule of its own, for words like ZETA-998877.

@@ -45,6 +45,8 @@ type RemainingText struct {
 const (
 	WhyRenamed    = "the memory goes on under this name"
 	WhySameSecret = "a secret that stood in a redacted text stands here too"
+	// whyIndexLine takes the number of the line, from 1, and the path that it links to.
+	whyIndexLine = "line %d links to %s: look whether it repeats what was redacted"
 )
 
 // maxRemaining bounds Redacted.Remaining: past it, a person looks in another way.
@@ -89,7 +91,11 @@ func (s *Service) Redact(ctx context.Context, c Call, key memory.ProjectKey, pat
 	if err != nil {
 		return Redacted{}, err
 	}
-	if out.Remaining, err = s.remaining(ctx, policy, key, t); err != nil {
+	paths := make([]memory.Path, 0, len(out.Rewritten))
+	for _, r := range out.Rewritten {
+		paths = append(paths, r.Path)
+	}
+	if out.Remaining, err = s.remaining(ctx, policy, key, t, paths); err != nil {
 		return Redacted{}, err
 	}
 	detail, texts, conflicts := "", 0, 0

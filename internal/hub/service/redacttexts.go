@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
+	pathpkg "path"
 	"slices"
 
+	"github.com/memsvc/memsvc/internal/hub/store"
 	"github.com/memsvc/memsvc/internal/memory"
 )
 
@@ -245,8 +248,40 @@ func (s *Service) ownTexts(ctx context.Context, key memory.ProjectKey, t *redact
 	return own, nil
 }
 
-// remaining finds the stored texts that a redaction left and that may be meant as well.
-func (s *Service) remaining(ctx context.Context, policy Policy, key memory.ProjectKey, t *redactTargets) (out []RemainingText, err error) {
+// indexLines finds the lines of indexes that link to these paths: such a line most often
+// repeats the memory's description. None of its text is told.
+func (s *Service) indexLines(ctx context.Context, policy Policy, key memory.ProjectKey, paths []memory.Path) (out []RemainingText, err error) {
+	all, err := s.Backend.List(ctx, key, store.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range all {
+		if !memory.IsIndex(m.Path) {
+			continue
+		}
+		x, err := s.Backend.Get(ctx, key, m.Path, 0)
+		if errors.Is(err, memory.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for i, l := range memory.ParseIndex(x.Content).Lines {
+			if l.Entry == nil {
+				continue
+			}
+			to := memory.Path(pathpkg.Join(pathpkg.Dir(string(m.Path)), l.Entry.Key()))
+			if slices.Contains(paths, to) {
+				out = append(out, RemainingText{Path: m.Path, Revision: x.Revision, Why: fmt.Sprintf(whyIndexLine, i+1, s.tellable(policy, string(to)))})
+			}
+		}
+	}
+	return out, nil
+}
+
+// remaining finds the stored texts that a redaction left and that may be meant as well;
+// paths are those that lost texts.
+func (s *Service) remaining(ctx context.Context, policy Policy, key memory.ProjectKey, t *redactTargets, paths []memory.Path) (out []RemainingText, err error) {
 	add := func(r RemainingText) {
 		if len(out) < maxRemaining {
 			out = append(out, r)
@@ -259,6 +294,13 @@ func (s *Service) remaining(ctx context.Context, policy Policy, key memory.Proje
 		case err != nil && !errors.Is(err, memory.ErrNotFound):
 			return nil, err
 		}
+	}
+	lines, err := s.indexLines(ctx, policy, key, paths)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range lines {
+		add(r)
 	}
 	if len(t.secrets) == 0 {
 		return out, nil
