@@ -2,6 +2,8 @@ package service
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -212,7 +214,8 @@ func (s *Service) nothingToRedact(ctx context.Context, key memory.ProjectKey, pa
 }
 
 // FindRedacted returns those of the fingerprints (memory.RedactionFingerprint under the
-// team's key) that are of redacted texts. Agents ask it about the texts that they keep;
+// team's key) that are of redacted texts, never those of secrets in them, nor of what was
+// redacted by a hub that kept both as one. Agents ask it about the texts that they keep;
 // see docs/design/0005-redaction.md for why they are not told a list.
 func (s *Service) FindRedacted(ctx context.Context, c Call, key memory.ProjectKey, fingerprints []string) ([]string, error) {
 	if err := c.Principal.mayProject(key, Reader); err != nil {
@@ -221,7 +224,26 @@ func (s *Service) FindRedacted(ctx context.Context, c Call, key memory.ProjectKe
 	if _, err := s.Backend.Project(ctx, key); err != nil {
 		return nil, hide(key, err)
 	}
-	return s.Backend.Redacted(ctx, key.Team, fingerprints)
+	asked := make(map[string]string, len(fingerprints))
+	look := make([]string, len(fingerprints))
+	for i, f := range fingerprints {
+		look[i] = asText(f)
+		asked[look[i]] = f
+	}
+	found, err := s.Backend.Redacted(ctx, key.Team, look)
+	for i := range found {
+		found[i] = asked[found[i]]
+	}
+	return found, err
+}
+
+// asText is what the store keeps, beside the fingerprint of a redacted text, so that
+// FindRedacted can answer for texts alone: the store knows fingerprints of texts and of
+// secrets as one set, and who has the team's key can make both. It is 64 digits of
+// lower-case hex, too.
+func asText(fingerprint string) string {
+	sum := sha256.Sum256([]byte("memsvc fingerprint of a redacted text\x00" + fingerprint))
+	return hex.EncodeToString(sum[:])
 }
 
 // checkRedacted refuses the return of a redacted text, and of a secret that stood

@@ -20,7 +20,7 @@ type redactTargets struct {
 	key   []byte
 	at    map[memory.Path]*redactPlace
 	// taken are the etags of the texts, and prints the fingerprints of those that are
-	// still readable and of the secrets in them.
+	// still readable, also by asText, and of the secrets in them.
 	taken   map[memory.ETag]bool
 	prints  []string
 	texts   map[string]bool // the fingerprints of whole texts among prints
@@ -111,7 +111,7 @@ func (s *Service) targetsOf(ctx context.Context, policy Policy, key memory.Proje
 		read[e] = true
 		f := memory.RedactionFingerprint(t.key, content)
 		t.texts[f] = true
-		t.prints = append(t.prints, f)
+		t.prints = append(t.prints, f, asText(f))
 		// A text that the guard cannot judge is still redacted whole.
 		found, err := s.Guard.Scan(policy, string(p), content)
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -429,5 +430,44 @@ func TestRedactAgain(t *testing.T) {
 	}
 	if n := w.actions(t)["redact"]; n != 2 {
 		t.Errorf("%d events of redactions, want the beginning and the end of one", n)
+	}
+}
+
+// TestFindRedactedKnowsTextsAlone: whoever may read can ask about a text that he keeps, and
+// about no secret that stood in one, which he could guess without it.
+func TestFindRedactedKnowsTextsAlone(t *testing.T) {
+	w := newWorld(t, inmem.New(inmem.Options{}), service.Limits{})
+	ctx := t.Context()
+	const text = "nobody guesses this prose, but the walrus"
+	if err := w.put("a.md", text); err != nil {
+		t.Fatal(err)
+	}
+	w.guard.word = "walrus"
+	if _, err := w.Redact(ctx, admin, key, "a.md", nil, "leak"); err != nil {
+		t.Fatal(err)
+	}
+	policy, err := w.GuardPolicy(ctx, admin, "acme")
+	if err != nil {
+		t.Fatal(err)
+	}
+	print := func(text string) string { return memory.RedactionFingerprint(policy.FingerprintKey, []byte(text)) }
+	// A hub before FindRedacted kept both kinds without a difference.
+	if err := w.backend.ImportRedactions(ctx, "acme", []string{print("old"), "print-old"}); err != nil {
+		t.Fatal(err)
+	}
+	asked := []string{"print-walrus", print("other"), print(text), print("old"), "print-old"}
+	kept, err := w.backend.Redactions(ctx, "acme")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := w.FindRedacted(ctx, writer, key, append(asked, kept...))
+	if want := []string{print(text), print(text)}; err != nil || !slices.Equal(found, want) {
+		t.Errorf("found %q (%v), want the text alone: %q", found, err, want)
+	}
+	w.guard.word = ""
+	for _, text := range []string{text, "old"} {
+		if err := w.put("b.md", text); !errors.Is(err, memory.ErrRedacted) {
+			t.Errorf("%q comes back: %v", text, err)
+		}
 	}
 }
