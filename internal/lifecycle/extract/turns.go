@@ -87,7 +87,10 @@ func read(ctx context.Context, file, cursor string, dirs []string) (t Turns, fou
 		if line.UUID != "" && (line.Kind == transcript.User || line.Kind == transcript.Assistant) {
 			t.Last = line.UUID
 		}
-		t.take(&line, w)
+		t.take(ctx, &line, w)
+	}
+	if err := ctx.Err(); err != nil {
+		return Turns{}, false, err // the last line may not have been looked at whole
 	}
 	if over := len(t.Said) - maxMessages; over > 0 {
 		t.Said = t.Said[over:]
@@ -96,9 +99,9 @@ func read(ctx context.Context, file, cursor string, dirs []string) (t Turns, fou
 	return t, found, nil
 }
 
-func (t *Turns) take(line *transcript.Line, w *writes) {
+func (t *Turns) take(ctx context.Context, line *transcript.Line, w *writes) {
 	for _, b := range line.Blocks {
-		w.see(b, line.CWD)
+		w.see(ctx, b, line.CWD)
 		switch {
 		case b.Kind != transcript.Text:
 		case line.Kind == transcript.Assistant:

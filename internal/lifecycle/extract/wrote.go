@@ -2,6 +2,7 @@ package extract
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -36,12 +37,23 @@ func newWrites(dirs []string) *writes {
 	return w
 }
 
-// see looks at a piece of a message. A call that failed wrote nothing.
-func (w *writes) see(b transcript.Block, cwd string) {
+// Bounds of what is looked at of one call, so that no text of a conversation costs more
+// than its length. What is over them could not have been run, or is left as it is written.
+const (
+	maxScript   = 128 << 10 // bytes of a command; the longest that Linux runs (MAX_ARG_STRLEN)
+	maxName     = 4 << 10   // bytes of a file's name; Linux opens no longer one (PATH_MAX)
+	maxGrown    = 4 << 10   // bytes that variables may add to one word
+	maxExpanded = 256 << 10 // bytes that they may add to all words of a command
+	maxShells   = 8         // shells in one another
+)
+
+// see looks at a piece of a message. A call that failed wrote nothing. When ctx has ended,
+// what it found is of no use.
+func (w *writes) see(ctx context.Context, b transcript.Block, cwd string) {
 	switch {
 	case b.Kind == transcript.ToolResult && b.Error:
 		delete(w.done, b.ID)
-	case b.Kind == transcript.ToolUse && w.call(b, cwd):
+	case b.Kind == transcript.ToolUse && w.call(ctx, b, cwd):
 		if b.ID == "" {
 			w.some = true
 		} else {
@@ -53,7 +65,7 @@ func (w *writes) see(b transcript.Block, cwd string) {
 func (w *writes) any() bool { return w.some || len(w.done) > 0 }
 
 // call reports whether a call of a tool writes a memory if it succeeds.
-func (w *writes) call(b transcript.Block, cwd string) bool {
+func (w *writes) call(ctx context.Context, b transcript.Block, cwd string) bool {
 	for _, ours := range []string{"memory_write", "memory_edit", "memory_delete"} {
 		// Clients put the server's name, or more, before it.
 		if before, ok := strings.CutSuffix(b.Tool, ours); ok && (before == "" || !isWordByte(before[len(before)-1])) {
@@ -63,7 +75,7 @@ func (w *writes) call(b transcript.Block, cwd string) bool {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(b.Input, &fields) != nil {
 		var patch string
-		return json.Unmarshal(b.Input, &patch) == nil && w.patch(patch, cwd)
+		return json.Unmarshal(b.Input, &patch) == nil && w.patch(ctx, patch, cwd)
 	}
 	if slices.ContainsFunc([]string{"content", "contents", "old_string", "oldString", "edits", "file_text", "old_str", "new_str"}, func(k string) bool { return fields[k] != nil }) {
 		for _, k := range []string{"file_path", "path", "filePath"} {
@@ -75,10 +87,10 @@ func (w *writes) call(b transcript.Block, cwd string) bool {
 	for _, k := range []string{"command", "cmd", "script", "patchText", "input"} {
 		switch text := textOf(fields[k]); {
 		case strings.Contains(text, patchMark):
-			if w.patch(text, cwd) {
+			if w.patch(ctx, text, cwd) {
 				return true
 			}
-		case text != "" && w.shell(text, cwd):
+		case text != "" && w.shell(ctx, text, cwd):
 			return true
 		}
 	}
@@ -115,7 +127,7 @@ func absolute(cwd, file string) string {
 
 // holds reports whether a file lies in one of the directories, or is one.
 func (w *writes) holds(file string) bool {
-	if !filepath.IsAbs(file) {
+	if !filepath.IsAbs(file) || len(file) > maxName {
 		return false
 	}
 	below := func(file string) bool {
@@ -138,8 +150,11 @@ const maxLooks = 1000
 const patchMark = "*** Begin Patch"
 
 // patch reports whether a text is a patch of a memory.
-func (w *writes) patch(text, cwd string) bool {
+func (w *writes) patch(ctx context.Context, text, cwd string) bool {
 	for line := range strings.Lines(text) {
+		if ctx.Err() != nil {
+			return false
+		}
 		for _, mark := range []string{"*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: "} {
 			if file, ok := strings.CutPrefix(line, mark); ok && w.holds(absolute(cwd, strings.TrimSpace(file))) {
 				return true
@@ -173,25 +188,39 @@ func wordSet(s string) map[string]bool {
 
 // shell reports whether a command of a shell changes a memory, as far as can be told from
 // how it is written: what it only reads is no reason to take nothing from a conversation.
-func (w *writes) shell(script, cwd string) bool {
-	vars := map[string]string{}
+func (w *writes) shell(ctx context.Context, script, cwd string) bool {
+	left := maxExpanded
+	return w.shellIn(ctx, script, cwd, maxShells, &left)
+}
+
+// shellIn is shell for a shell that may start so many in one another, and in which variables
+// may add so many bytes.
+func (w *writes) shellIn(ctx context.Context, script, cwd string, shells int, left *int) bool {
+	if shells == 0 {
+		return false
+	}
+	script = script[:min(len(script), maxScript)]
+	vars := variables{values: map[string]string{}, left: left}
 	if home, err := os.UserHomeDir(); err == nil {
-		vars["HOME"] = home
+		vars.values["HOME"] = home
 	}
 	for _, c := range commandsOf(script) {
+		if ctx.Err() != nil {
+			return false
+		}
 		words := make([]string, 0, len(c.words))
 		for _, word := range c.words {
-			words = append(words, expand(word, vars))
+			words = append(words, vars.expand(word))
 		}
 		for _, to := range c.to {
-			if w.holds(absolute(cwd, expand(to, vars))) {
+			if w.holds(absolute(cwd, vars.expand(to))) {
 				return true
 			}
 		}
 		for len(words) > 0 {
 			name, value, ok := strings.Cut(words[0], "=")
 			if ok && isName(name) {
-				vars[name] = value
+				vars.values[name] = value
 			} else if !wrappers[words[0]] {
 				break
 			}
@@ -206,12 +235,15 @@ func (w *writes) shell(script, cwd string) bool {
 			if len(args) > 0 {
 				cwd = absolute(cwd, args[len(args)-1])
 			}
+			if len(cwd) > maxName {
+				cwd = "" // no directory
+			}
 		case name == "memsync-agent":
 			if i := slices.Index(args, "memory"); i >= 0 && i+1 < len(args) && slices.Contains([]string{"add", "edit", "rm"}, args[i+1]) {
 				return true
 			}
 		case strings.HasSuffix(name, "sh") && len(args) > 1 && strings.HasPrefix(args[0], "-") && strings.HasSuffix(args[0], "c"):
-			if w.shell(args[1], cwd) {
+			if w.shellIn(ctx, args[1], cwd, shells-1, left) {
 				return true
 			}
 		case w.changes(name, args, c.body, cwd):
@@ -254,17 +286,36 @@ func isName(s string) bool {
 	return s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == ""
 }
 
-// expand puts what is known of variables, and the home directory, into a word.
-func expand(word string, vars map[string]string) string {
-	if rest, ok := strings.CutPrefix(word, "~"); ok && (rest == "" || rest[0] == '/') && vars["HOME"] != "" {
-		word = vars["HOME"] + rest
+// variables are what is known of those of a script.
+type variables struct {
+	values map[string]string
+	left   *int // bytes that they may add yet
+}
+
+// expand puts what is known of variables, and the home directory, into a word. One that
+// would grow past its bound is left as it is written: x=$x$x, said often enough, fills any
+// memory, and it need never have been run to stand in a conversation.
+func (v variables) expand(word string) string {
+	out := word
+	if rest, ok := strings.CutPrefix(word, "~"); ok && (rest == "" || rest[0] == '/') && v.values["HOME"] != "" {
+		out = v.values["HOME"] + rest
 	}
-	return os.Expand(word, func(name string) string {
-		if value, ok := vars[name]; ok {
-			return value
+	room, grown := min(maxGrown, *v.left), len(out)-len(word)
+	out = os.Expand(out, func(name string) string {
+		value, ok := v.values[name]
+		if !ok {
+			value = "$" + name
 		}
-		return "$" + name
+		if grown += len(value); grown > room {
+			return ""
+		}
+		return value
 	})
+	if grown > room {
+		return word
+	}
+	*v.left -= grown
+	return out
 }
 
 // simple is one command of a script.
@@ -338,9 +389,7 @@ func commandsOf(script string) (out []simple) {
 		case '<':
 			endWord()
 			if strings.HasPrefix(script[i:], "<<") && !strings.HasPrefix(script[i:], "<<<") {
-				rest := strings.TrimLeft(strings.TrimPrefix(script[i+2:], "-"), " \t")
-				end, _, _ := strings.Cut(rest, "\n")
-				if end = firstWord(end); end != "" {
+				if end := firstWord(strings.TrimLeft(strings.TrimPrefix(script[i+2:], "-"), " \t")); end != "" {
 					here, hereOf = append(here, strings.Trim(end, `'"\`)), len(out)
 				}
 				i++
@@ -377,7 +426,7 @@ func commandsOf(script string) (out []simple) {
 }
 
 func firstWord(s string) string {
-	if i := strings.IndexAny(s, " \t\r;|&<>)"); i >= 0 {
+	if i := strings.IndexAny(s, " \t\r\n;|&<>)"); i >= 0 {
 		s = s[:i]
 	}
 	return s

@@ -1,8 +1,12 @@
 package extract_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -106,4 +110,72 @@ func TestACommandIsTakenApartAtOnce(t *testing.T) {
 	if took := time.Since(began); took > time.Minute {
 		t.Errorf("took %v", took)
 	}
+}
+
+// TestACallCostsNoMoreThanItsText: what stands in a conversation need never have been run,
+// and where memory runs out the hook ends with the exit code of a veto.
+func TestACallCostsNoMoreThanItsText(t *testing.T) {
+	const dir = "/m/memory"
+	bash := func(command string) []any { return []any{"Bash", object{"command": command}} }
+	for name, test := range map[string]struct {
+		call  []any
+		wrote bool
+	}{
+		"doubled over and over":    {bash("x=abcd; " + strings.Repeat("x=$x$x; ", 22) + "echo > $x"), false},
+		"and a write behind it":    {bash("x=abcd; " + strings.Repeat("x=$x$x; ", 22) + "echo > " + dir + "/x.md"), true},
+		"many long words":          {bash("x=" + strings.Repeat("a", 4000) + strings.Repeat(";y=$x", 10_000)), false},
+		"many long variables":      {bash("x=" + strings.Repeat("a", 4000) + "; " + variablesOf(10_000)), false},
+		"one word of many":         {bash("x=" + strings.Repeat("a", 4000) + "; echo " + strings.Repeat("$x", 10_000)), false},
+		"home, over and over":      {bash("x=~/a; " + strings.Repeat("x=$x/$HOME; ", 10_000)), false},
+		"deeper and deeper":        {bash(strings.Repeat("cd a;", 20_000) + "echo > x"), false},
+		"a name without end":       {[]any{"Write", object{"file_path": strings.Repeat("/a", 20_000), "content": "x"}}, false},
+		"a command without end":    {bash(strings.Repeat("cat<<E ", 40_000)), false},
+		"a shell in a shell, ever": {bash("bash -c " + strings.Repeat(`bash\ -c\ `, 10_000)), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := newTalk(t)
+			k.tool(test.call[0].(string), test.call[1], false)
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			turns, err := extract.ReadTurns(t.Context(), k.file, "", dir)
+			runtime.ReadMemStats(&after)
+			if err != nil || turns.Wrote != test.wrote {
+				t.Errorf("wrote is %v, %v", turns.Wrote, err)
+			}
+			if mib := (after.TotalAlloc - before.TotalAlloc) >> 20; mib > 64 {
+				t.Errorf("%d MiB were allocated for it", mib)
+			}
+		})
+	}
+}
+
+func variablesOf(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "y%d=$x;", i)
+	}
+	return b.String()
+}
+
+// TestACommandIsNotReadPastItsTime: a hook has half a second.
+func TestACommandIsNotReadPastItsTime(t *testing.T) {
+	k := newTalk(t)
+	k.tool("Bash", object{"command": "echo > /m/memory/x.md"}, false)
+	ctx := &ends{Context: t.Context(), after: 2}
+	if turns, err := extract.ReadTurns(ctx, k.file, "", "/m/memory"); !errors.Is(err, context.Canceled) {
+		t.Errorf("wrote %v, %v", turns.Wrote, err)
+	}
+}
+
+// ends is a context that ends when it was asked so often.
+type ends struct {
+	context.Context
+	after int
+}
+
+func (e *ends) Err() error {
+	if e.after--; e.after < 0 {
+		return context.Canceled
+	}
+	return nil
 }
