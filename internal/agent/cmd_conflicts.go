@@ -62,11 +62,7 @@ func (x *conflictsListCmd) Run(c *command) error {
 		fmt.Fprintln(c.Stdout, c.none(len(st.Links), "no open conflicts"))
 	}
 	for _, e := range entries {
-		what := fmt.Sprintf("the hub has revision %d", e.HubRevision)
-		if e.Deleted {
-			what = "deleted on the hub"
-		}
-		fmt.Fprintf(c.Stdout, "%s  %s  %s  %s  %s ago%s\n", e.ID, e.Link, e.Path, what, age(c.Now(), e.Since), e.alone())
+		fmt.Fprintf(c.Stdout, "%s  %s  %s  %s  %s ago%s\n", e.ID, e.Link, e.Path, e.hub(), age(c.Now(), e.Since), e.alone())
 	}
 	return nil
 }
@@ -137,7 +133,11 @@ func (t conflictTexts) print(c *command, whose string) {
 		fmt.Fprintf(c.Stdout, "theirs: deleted on the hub\n")
 		return
 	}
-	fmt.Fprintf(c.Stdout, "theirs (revision %d, in place now):\n%s\n", t.HubRevision, closed(t.Theirs))
+	redacted := ""
+	if t.Redacted {
+		redacted = "redacted by an admin, "
+	}
+	fmt.Fprintf(c.Stdout, "theirs (%srevision %d, in place now):\n%s\n", redacted, t.HubRevision, closed(t.Theirs))
 	var b strings.Builder
 	unified(&b, t.Path, "theirs", "ours", []byte(t.Theirs), []byte(t.Ours), true, true)
 	fmt.Fprint(c.Stdout, closed(b.String()))
@@ -194,11 +194,12 @@ func (x *conflictsResolveCmd) Run(c *command) error {
 	if k, ok, err := c.keptElsewhere(x.selectFlags, x.ID); err != nil {
 		return err
 	} else if ok {
-		done, err := k.resolve(c, p)
+		done, warning, err := k.resolve(c, p)
 		if err != nil {
 			return err
 		}
 		fmt.Fprintf(c.Stdout, "resolved %s with %s; %s\n", k.id(), p.How, done)
+		c.warnResolved(warning)
 		return nil
 	}
 	l, err := c.linkOfConflict(x.selectFlags, x.ID)
@@ -206,6 +207,10 @@ func (x *conflictsResolveCmd) Run(c *command) error {
 		return err
 	}
 	p.Link = l.ID()
+	warning := ""
+	if p.How != "theirs" && c.redactedOnHub(l, x.ID) {
+		warning = broughtBack
+	}
 	if err := c.act(l, methodResolve, p, nil, p.do); err != nil {
 		if x.Merged != "" {
 			err = fmt.Errorf("--merged %s: %w", x.Merged, err)
@@ -213,7 +218,35 @@ func (x *conflictsResolveCmd) Run(c *command) error {
 		return err
 	}
 	fmt.Fprintf(c.Stdout, "resolved %s with %s; what was given up is in the trash (see 'memsync-agent trash list')\n", x.ID, p.How)
+	c.warnResolved(warning)
 	return nil
+}
+
+func (c *command) warnResolved(warning string) {
+	if warning != "" {
+		fmt.Fprintf(c.Stderr, "memsync-agent: warning: %s\n", warning)
+	}
+}
+
+// broughtBack is what whoever gives a text the place of a redacted one has to know.
+const broughtBack = "an admin redacted the text that the hub had there, and this one takes its place for the whole team: " +
+	"look whether it repeats what was redacted, and if so take that out at once"
+
+// redactedOnHub reports whether an admin redacted the hub's text of a conflict of this
+// machine.
+func (c *command) redactedOnHub(l Link, id string) bool {
+	st, err := (&statusCmd{}).read(c)
+	if err != nil {
+		return false // resolving says it
+	}
+	for _, s := range st.Links {
+		for _, e := range s.Conflicts {
+			if s.ID == l.ID() && (e.ID == id || e.Path == id) {
+				return e.Redacted
+			}
+		}
+	}
+	return false
 }
 
 // readMerged reads what is to resolve a conflict. The guard judges it at its path.

@@ -204,7 +204,7 @@ func (k keptConflict) texts(c *command) (conflictTexts, error) {
 		return err
 	})
 	return conflictTexts{
-		ConflictEntry: ConflictEntry{ID: k.id(), Path: string(k.Path), HubRevision: int64(m.Revision), Deleted: m.Deleted, Since: k.CreateTime.UTC()},
+		ConflictEntry: ConflictEntry{ID: k.id(), Path: string(k.Path), HubRevision: int64(m.Revision), Deleted: m.Deleted, Redacted: memory.IsRedactionMarker(m.Content), Since: k.CreateTime.UTC()},
 		Ours:          string(k.Text), Theirs: string(m.Content),
 	}, err
 }
@@ -224,8 +224,8 @@ func (k keptConflict) show(c *command, json bool) error {
 
 // resolve ends the conflict: what is chosen is committed, unless it is in place, if the
 // memory is still what it was a moment ago. The machine it arose on learns of it from the
-// hub. done says where the memory stands now.
-func (k keptConflict) resolve(c *command, p resolveParams) (done string, err error) {
+// hub. done says where the memory stands now, warning what is to be looked at; "" = nothing.
+func (k keptConflict) resolve(c *command, p resolveParams) (done, warning string, err error) {
 	done = "the hub's text stays"
 	err = c.withHub(k.link, func(cl *client.Client) error {
 		text := k.Text
@@ -257,9 +257,12 @@ func (k keptConflict) resolve(c *command, p resolveParams) (done string, err err
 			return err
 		}
 		done = fmt.Sprintf("it is in place as of revision %d", res.Head.Revision)
+		if memory.IsRedactionMarker(m.Content) {
+			warning = broughtBack
+		}
 		return cl.ResolveConflict(c.ctx, k.Name)
 	})
-	return done, err
+	return done, warning, err
 }
 
 // judge has the guard look at a text before it leaves this machine, under the policy

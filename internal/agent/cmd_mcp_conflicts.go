@@ -119,7 +119,15 @@ func (s sharedLink) Resolve(ctx context.Context, id, how, merged string) (string
 	case err != nil:
 		return "", err
 	case others:
-		return k.resolve(s.c.with(ctx), p)
+		done, warning, err := k.resolve(s.c.with(ctx), p)
+		if warning != "" {
+			done += "; " + warning
+		}
+		return done, err
 	}
-	return "what was given up is in the trash", s.c.act(s.l, methodResolve, p, nil, p.do)
+	done := "what was given up is in the trash"
+	if how != "theirs" && s.c.with(ctx).redactedOnHub(s.l, id) {
+		done += "; " + broughtBack
+	}
+	return done, s.c.act(s.l, methodResolve, p, nil, p.do)
 }

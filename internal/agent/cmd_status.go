@@ -258,11 +258,7 @@ func (s LinkStatus) print(b *strings.Builder, now time.Time) {
 		}
 	}
 	for _, c := range s.Conflicts {
-		what := fmt.Sprintf("the hub has revision %d", c.HubRevision)
-		if c.Deleted {
-			what = "deleted on the hub"
-		}
-		fmt.Fprintf(b, "  conflict %s: %s, %s, open for %s%s\n", c.ID, c.Path, what, age(now, c.Since), c.alone())
+		fmt.Fprintf(b, "  conflict %s: %s, %s, open for %s%s\n", c.ID, c.Path, c.hub(), age(now, c.Since), c.alone())
 	}
 	for _, p := range s.Unreadable {
 		fmt.Fprintf(b, "  cannot be read, left alone: %s\n", p)

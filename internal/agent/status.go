@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -117,6 +118,7 @@ type ConflictEntry struct {
 	Path        string    `json:"path"`
 	HubRevision int64     `json:"hub_revision"`
 	Deleted     bool      `json:"deleted_on_hub"`
+	Redacted    bool      `json:"redacted_on_hub,omitempty"` // an admin removed the hub's text
 	Since       time.Time `json:"since"`
 	// OnlyHere says why the hub does not keep the text of this machine: a rule of the
 	// guard, the reason of the hub's refusal, or onlyHereYet; "" = it keeps it.
@@ -125,6 +127,17 @@ type ConflictEntry struct {
 
 // onlyHereYet: the hub was not told of the conflict yet.
 const onlyHereYet = "not-reported"
+
+// hub says for a person what the hub has.
+func (c ConflictEntry) hub() string {
+	switch {
+	case c.Deleted:
+		return "deleted on the hub"
+	case c.Redacted:
+		return fmt.Sprintf("an admin redacted the hub's text (revision %d)", c.HubRevision)
+	}
+	return fmt.Sprintf("the hub has revision %d", c.HubRevision)
+}
 
 // alone says for a person that the text is on this machine alone, and why; "" if not.
 func (c ConflictEntry) alone() string {
@@ -223,7 +236,7 @@ func findingOf(v memory.Violation) Finding {
 }
 
 func conflictEntry(c syncer.Conflict) ConflictEntry {
-	e := ConflictEntry{ID: c.ID, Path: string(c.Path), HubRevision: int64(c.HubRevision), Deleted: c.Hub == "", Since: c.Time.UTC()}
+	e := ConflictEntry{ID: c.ID, Path: string(c.Path), HubRevision: int64(c.HubRevision), Deleted: c.Hub == "", Redacted: c.HubRedacted(), Since: c.Time.UTC()}
 	switch {
 	case c.Kept:
 	case c.Refusal != "":

@@ -76,7 +76,7 @@ func (c *cycle) judgeAside(ctx context.Context) error {
 }
 
 // dropRedacted notes that conflicts whose local text was redacted go, and trash; that
-// other mentions in conflicts become "", and that indexes which lost a text keep no lines
+// in others the hub's text becomes the marker and an ancestor "", and that indexes which lost a text keep no lines
 // of before in the notes.
 func (c *cycle) dropRedacted(paths []memory.Path) {
 	st := &c.s.state
@@ -91,7 +91,10 @@ func (c *cycle) dropRedacted(paths []memory.Path) {
 			continue
 		}
 		if c.redacted[x.Hub] {
-			x.Hub = ""
+			// Not "": it was not deleted, and whoever resolves this is to know.
+			marker := []byte(memory.RedactionMarker)
+			x.Hub = memory.ETagOf(marker)
+			c.keepText(marker)
 		}
 		if c.redacted[x.Base] {
 			x.Base = ""

@@ -85,6 +85,9 @@ func TestRedactionTakesItsTextAlone(t *testing.T) {
 		if c.Path == "l.md" {
 			t.Error("the conflict of the redacted text is still open")
 		}
+		if got := c.HubRedacted(); got != (c.Path == "h.md") {
+			t.Errorf("the hub's text of the conflict at %s was redacted: %v", c.Path, got)
+		}
 	}
 	if n := b.remote.Calls["redacted"]; n == 0 || n > 2 {
 		t.Errorf("the hub was asked %d times", n)

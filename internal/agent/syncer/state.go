@@ -115,6 +115,10 @@ type Conflict struct {
 	PolicyVersion int64
 }
 
+// HubRedacted reports whether an admin redacted the hub's text: the local one may hold
+// what was to go.
+func (c *Conflict) HubRedacted() bool { return c.Hub == memory.ETagOf([]byte(memory.RedactionMarker)) }
+
 // Resolved is a conflict that was resolved here and is still to be taken off the hub.
 type Resolved struct {
 	ID    string // the conflict's

@@ -121,7 +121,7 @@ func indexText(ctx context.Context, s *memories.Store, scope memory.Scope, title
 		// Where the team's directory is closed, the lines of a personal index that name its
 		// files are as closed.
 		closed := scope == memory.ScopePrivate && s.NoTeam != nil && l.Entry != nil && strings.HasPrefix(l.Entry.Key(), memdir.TeamDir+"/")
-		if l.Entry != nil && !closed && (scope != memory.ScopeTeam || isMemory(l.Entry)) {
+		if l.Entry != nil && !closed && (scope != memory.ScopeTeam || isMemory(l.Entry)) && !leadsToRedacted(ctx, s, scope, l.Entry) {
 			lines.WriteString(memory.FormatIndexEntry(*l.Entry))
 		}
 	}
@@ -155,6 +155,17 @@ func indexText(ctx context.Context, s *memories.Store, scope memory.Scope, title
 func isMemory(e *memory.IndexEntry) bool {
 	_, err := memory.ParsePath(e.Key())
 	return err == nil
+}
+
+// leadsToRedacted reports whether an entry is of a memory that an admin redacted. It most
+// often repeats what the memory said.
+func leadsToRedacted(ctx context.Context, s *memories.Store, scope memory.Scope, e *memory.IndexEntry) bool {
+	key := e.Key()
+	if scope == memory.ScopeTeam {
+		key = memdir.TeamDir + "/" + key
+	}
+	r, err := memories.ParseRef(key)
+	return err == nil && s.Dir(r.Scope) != "" && s.IsRedacted(ctx, r)
 }
 
 // stop hands the turn that ended, or the whole session, over to the daemon and returns. A

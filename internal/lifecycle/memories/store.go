@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -163,6 +164,18 @@ type Memory struct {
 	// Unreadable is why the frontmatter could not be read; Front is empty then.
 	Unreadable error
 	ModTime    time.Time // of the file
+}
+
+// maxMarkerBytes is far more than any redaction's marker has.
+const maxMarkerBytes = 1 << 10
+
+// IsRedacted reports whether a redaction's marker lies there. It reads no long file.
+func (s *Store) IsRedacted(ctx context.Context, r Ref) bool {
+	if fi, err := os.Lstat(s.File(r)); err != nil || fi.Size() > maxMarkerBytes {
+		return false
+	}
+	m, err := s.Get(ctx, r)
+	return err == nil && m.Redacted()
 }
 
 // Type returns the type and whether it is one of the four.
