@@ -443,6 +443,10 @@ func (c *redactCmd) Run(e *env) error {
 		if err != nil {
 			return err
 		}
+		if res.Revision == 0 && len(res.Memories) == 0 {
+			tellRemaining(e.stdout, res.Remaining)
+			return fmt.Errorf("%s: nothing redacted: no stored version holds such a text any more; what is listed was left by redactions before", printable(key.MemoryName(path)))
+		}
 		tellRedacted(e.stdout, res)
 		return nil
 	})
@@ -465,10 +469,14 @@ func tellRedacted(w io.Writer, res client.Redacted) {
 		}
 		fmt.Fprintf(w, "  %s: %s\n", printable(m.Path), strings.Join(parts, ", "))
 	}
-	if len(res.Remaining) > 0 {
+	tellRemaining(w, res.Remaining)
+}
+
+func tellRemaining(w io.Writer, remaining []client.RemainingText) {
+	if len(remaining) > 0 {
 		fmt.Fprintln(w, "still served; look at these, and redact what holds the leak:")
 	}
-	for _, r := range res.Remaining {
+	for _, r := range remaining {
 		where := fmt.Sprintf("revision %d", r.Revision)
 		if r.Revision == 0 {
 			where = "open conflict"

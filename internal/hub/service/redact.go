@@ -25,7 +25,8 @@ type Redacted struct {
 	// Rewritten are the memories that lost texts, the one asked for last.
 	Rewritten []RewrittenMemory
 	// Remaining are stored texts that may be meant as well and are still served, at most
-	// maxRemaining.
+	// maxRemaining and one that is WhyNotKnown. With nothing Rewritten, they are what
+	// redactions before left.
 	Remaining []RemainingText
 }
 
@@ -36,30 +37,13 @@ type RewrittenMemory struct {
 	Conflicts int // texts of open conflicts
 }
 
-// RemainingText is a stored text that a redaction left, and why somebody should look.
-type RemainingText struct {
-	Path     memory.Path
-	Revision memory.Revision // 0: the text of an open conflict
-	Why      string
-}
-
-// Why a text that remains should be looked at.
-const (
-	WhyRenamed    = "the memory goes on under this name"
-	WhySameSecret = "a secret that stood in a redacted text stands here too"
-	// whyIndexLine takes the number of the line, from 1, and the path that it links to.
-	whyIndexLine = "line %d links to %s: look whether it repeats what was redacted"
-)
-
-// maxRemaining bounds Redacted.Remaining: past it, a person looks in another way.
-const maxRemaining = 100
-
 // Redact removes the memory's stored texts: those with the given etags, or all, also
 // from when it had another name, and the texts of open conflicts. Wherever else in the
 // project one of these very texts is stored, it goes too. It leaves a marker, tells the
 // watchers and remembers keyed fingerprints, so that the texts and the secrets found in
 // them cannot return. Backups made before are not covered. A redaction that ends half
-// way is taken up by asking again: the memory's own texts go last.
+// way is taken up by asking again: the memory's own texts go last. Where nothing is left
+// at the path, asking again tells what earlier redactions left.
 func (s *Service) Redact(ctx context.Context, c Call, key memory.ProjectKey, path memory.Path, etags []memory.ETag, reason string) (Redacted, error) {
 	subject := key.MemoryName(path)
 	if err := c.Principal.mayProject(key, Admin); err != nil {
@@ -76,10 +60,20 @@ func (s *Service) Redact(ctx context.Context, c Call, key memory.ProjectKey, pat
 	if err != nil {
 		return Redacted{}, hide(key, err)
 	}
-	if len(t.at) == 0 {
-		return Redacted{}, s.nothingToRedact(ctx, key, path, etags)
-	}
 	tell := func(p memory.Path) memory.Path { return memory.Path(s.tellable(policy, string(p))) }
+	if len(t.at) == 0 {
+		left, err := s.remainsOfBefore(ctx, policy, key, t)
+		if err != nil {
+			return Redacted{}, err
+		}
+		if len(left) == 0 {
+			return Redacted{}, s.nothingToRedact(ctx, key, path, etags)
+		}
+		for i, r := range left {
+			left[i].Path = tell(r.Path)
+		}
+		return Redacted{Remaining: left}, nil
+	}
 	subject = key.MemoryName(tell(path))
 	if err := s.audit(ctx, c, key.Team, "redact", subject, "begun; why: "+reason); err != nil {
 		return Redacted{}, err
@@ -90,30 +84,36 @@ func (s *Service) Redact(ctx context.Context, c Call, key memory.ProjectKey, pat
 	out, err := s.redactTargets(ctx, c, key, t)
 	s.Feed.Forget(key)
 	s.search.forget(key)
+	s.outcome(ctx, c, key.Team, "redact", subject, redactDetail(out, path, reason, tell, err))
 	if err != nil {
 		return Redacted{}, err
 	}
-	paths := make([]memory.Path, 0, len(out.Rewritten))
-	for _, r := range out.Rewritten {
-		paths = append(paths, r.Path)
-	}
-	if out.Remaining, err = s.remaining(ctx, policy, key, t, paths); err != nil {
-		return Redacted{}, err
-	}
-	detail, texts, conflicts := "", 0, 0
+	out.Remaining = s.remainsAfter(ctx, policy, key, t, out)
 	for i, r := range out.Rewritten {
-		texts, conflicts = texts+r.Versions, conflicts+r.Conflicts
-		if out.Rewritten[i].Path = tell(r.Path); r.Path != path {
-			detail += " also " + string(out.Rewritten[i].Path) + ";"
-		}
+		out.Rewritten[i].Path = tell(r.Path)
 	}
 	for i, r := range out.Remaining {
 		out.Remaining[i].Path = tell(r.Path)
 	}
-	detail = fmt.Sprintf("revision %d; why: %s; %d versions, %d conflict texts;%s backups made before still hold them",
-		out.Commit.Revision, reason, texts, conflicts, detail)
-	s.outcome(ctx, c, key.Team, "redact", subject, detail)
 	return out, nil
+}
+
+// redactDetail is what the audit log tells of a redaction's end, err being why it ended
+// early.
+func redactDetail(out Redacted, path memory.Path, reason string, tell func(memory.Path) memory.Path, err error) string {
+	also, texts, conflicts := "", 0, 0
+	for _, r := range out.Rewritten {
+		texts, conflicts = texts+r.Versions, conflicts+r.Conflicts
+		if r.Path != path {
+			also += " also " + string(tell(r.Path)) + ";"
+		}
+	}
+	early := ""
+	if err != nil {
+		early = "ended early, ask again; "
+	}
+	return fmt.Sprintf("%srevision %d; why: %s; %d versions, %d conflict texts;%s backups made before still hold them",
+		early, out.Commit.Revision, reason, texts, conflicts, also)
 }
 
 // expectRedactions has commits of the team compared with the fingerprints, from before
@@ -136,6 +136,7 @@ func (s *Service) expectRedactions(ctx context.Context, team memory.Team) error 
 
 // redactTargets takes the texts away. The memory asked for comes last, and what its texts
 // were copied to meanwhile after it: from the first commit on no new copy is accepted.
+// What went before an error is returned with it.
 func (s *Service) redactTargets(ctx context.Context, c Call, key memory.ProjectKey, t *redactTargets) (out Redacted, err error) {
 	done := map[memory.Path]*RewrittenMemory{}
 	count := func(p memory.Path) *RewrittenMemory {
@@ -144,10 +145,20 @@ func (s *Service) redactTargets(ctx context.Context, c Call, key memory.ProjectK
 		}
 		return done[p]
 	}
+	defer func() {
+		for _, p := range slices.Sorted(maps.Keys(done)) {
+			if p != t.path {
+				out.Rewritten = append(out.Rewritten, *done[p])
+			}
+		}
+		if own := done[t.path]; own != nil {
+			out.Rewritten = append(out.Rewritten, *own)
+		}
+	}()
 	for round := 0; round < 3; round++ {
 		gone, err := s.dropConflicts(ctx, key, t.takesConflict)
 		if err != nil {
-			return Redacted{}, err
+			return out, err
 		}
 		for _, x := range gone {
 			count(x.Path).Conflicts++
@@ -168,30 +179,22 @@ func (s *Service) redactTargets(ctx context.Context, c Call, key memory.ProjectK
 				// Somebody else redacted it meanwhile, or the path was never a memory's and
 				// had nothing but a conflict. The texts must not return all the same.
 				if err := s.Backend.ImportRedactions(ctx, key.Team, t.prints); err != nil {
-					return Redacted{}, err
+					return out, err
 				}
 				continue
 			}
 			if err != nil {
-				return Redacted{}, err
+				return out, err
 			}
 			out.Commit = res.Commit
 			count(p).Versions += at.versions
 		}
 		if t, err = s.copiesOf(ctx, key, t); err != nil || len(t.at) == 0 {
 			if err != nil {
-				return Redacted{}, err
+				return out, err
 			}
 			break
 		}
-	}
-	for _, p := range slices.Sorted(maps.Keys(done)) {
-		if p != t.path {
-			out.Rewritten = append(out.Rewritten, *done[p])
-		}
-	}
-	if own := done[t.path]; own != nil {
-		out.Rewritten = append(out.Rewritten, *own)
 	}
 	return out, nil
 }

@@ -3,13 +3,9 @@ package service
 import (
 	"bytes"
 	"context"
-	"errors"
-	"fmt"
 	"maps"
-	pathpkg "path"
 	"slices"
 
-	"github.com/memsvc/memsvc/internal/hub/store"
 	"github.com/memsvc/memsvc/internal/memory"
 )
 
@@ -246,94 +242,6 @@ func (s *Service) ownTexts(ctx context.Context, key memory.ProjectKey, t *redact
 		}
 	}
 	return own, nil
-}
-
-// indexLines finds the lines of indexes that link to these paths: such a line most often
-// repeats the memory's description. None of its text is told.
-func (s *Service) indexLines(ctx context.Context, policy Policy, key memory.ProjectKey, paths []memory.Path) (out []RemainingText, err error) {
-	all, err := s.Backend.List(ctx, key, store.ListOptions{})
-	if err != nil {
-		return nil, err
-	}
-	for _, m := range all {
-		if !memory.IsIndex(m.Path) {
-			continue
-		}
-		x, err := s.Backend.Get(ctx, key, m.Path, 0)
-		if errors.Is(err, memory.ErrNotFound) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		for i, l := range memory.ParseIndex(x.Content).Lines {
-			if l.Entry == nil {
-				continue
-			}
-			to := memory.Path(pathpkg.Join(pathpkg.Dir(string(m.Path)), l.Entry.Key()))
-			if slices.Contains(paths, to) {
-				out = append(out, RemainingText{Path: m.Path, Revision: x.Revision, Why: fmt.Sprintf(whyIndexLine, i+1, s.tellable(policy, string(to)))})
-			}
-		}
-	}
-	return out, nil
-}
-
-// remaining finds the stored texts that a redaction left and that may be meant as well;
-// paths are those that lost texts.
-func (s *Service) remaining(ctx context.Context, policy Policy, key memory.ProjectKey, t *redactTargets, paths []memory.Path) (out []RemainingText, err error) {
-	add := func(r RemainingText) {
-		if len(out) < maxRemaining {
-			out = append(out, r)
-		}
-	}
-	for _, p := range slices.Sorted(maps.Keys(t.onward)) {
-		switch m, err := s.Backend.Get(ctx, key, p, 0); {
-		case err == nil && t.whole && !memory.IsRedactionMarker(m.Content):
-			add(RemainingText{Path: p, Revision: m.Revision, Why: WhyRenamed})
-		case err != nil && !errors.Is(err, memory.ErrNotFound):
-			return nil, err
-		}
-	}
-	lines, err := s.indexLines(ctx, policy, key, paths)
-	if err != nil {
-		return nil, err
-	}
-	for _, r := range lines {
-		add(r)
-	}
-	if len(t.secrets) == 0 {
-		return out, nil
-	}
-	holds := func(p memory.Path, content []byte) bool {
-		if memory.IsRedactionMarker(content) {
-			return false
-		}
-		found, err := s.Guard.Scan(policy, string(p), content)
-		return err == nil && slices.ContainsFunc(found, func(f Finding) bool { return t.secrets[f.Fingerprint] })
-	}
-	seen := map[textAt]bool{}
-	err = s.eachVersion(ctx, key, func(rev memory.Revision, ch *memory.AppliedChange) error {
-		at := textAt{path: ch.Path, etag: ch.ETag}
-		if ch.ETag == "" || seen[at] || len(out) == maxRemaining {
-			return nil
-		}
-		seen[at] = true
-		if holds(ch.Path, ch.Content) {
-			add(RemainingText{Path: ch.Path, Revision: rev, Why: WhySameSecret})
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	err = s.eachConflict(ctx, key, func(x listedConflict, content []byte) error {
-		if holds(x.Path, content) {
-			add(RemainingText{Path: x.Path, Why: WhySameSecret})
-		}
-		return nil
-	})
-	return out, err
 }
 
 // textAt is a text at the place where it is kept.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/memsvc/memsvc/internal/hub/changefeed"
 	"github.com/memsvc/memsvc/internal/hub/service"
+	"github.com/memsvc/memsvc/internal/hub/store"
 	"github.com/memsvc/memsvc/internal/hub/store/inmem"
 	"github.com/memsvc/memsvc/internal/memory"
 )
@@ -470,4 +471,96 @@ func TestFindRedactedKnowsTextsAlone(t *testing.T) {
 			t.Errorf("%q comes back: %v", text, err)
 		}
 	}
+}
+
+// endingGuard ends the caller's time when it has to judge one of the paths.
+type endingGuard struct {
+	*wordGuard
+	path string
+	end  func()
+}
+
+func (g *endingGuard) Scan(p service.Policy, path string, content []byte) ([]service.Finding, error) {
+	if path == g.path {
+		g.end()
+	}
+	return g.wordGuard.Scan(p, path, content)
+}
+
+// endingStore ends with an error once a path was redacted.
+type endingStore struct {
+	*inmem.Store
+	broken, gone bool
+}
+
+func (b *endingStore) Redact(ctx context.Context, req store.RedactRequest) (store.CommitResult, error) {
+	res, err := b.Store.Redact(ctx, req)
+	b.gone = b.broken && err == nil
+	return res, err
+}
+
+func (b *endingStore) History(ctx context.Context, key memory.ProjectKey, after memory.Revision, n int, bytes int64) ([]memory.Commit, error) {
+	if b.gone {
+		return nil, errors.New("the disk is full")
+	}
+	return b.Store.History(ctx, key, after, n, bytes)
+}
+
+// TestRedactedThoughTimeIsOver: what a redaction did is answered and on record when the
+// search for what remains does not end, or the redaction itself breaks off; asking again
+// tells what is still served.
+func TestRedactedThoughTimeIsOver(t *testing.T) {
+	w := newWorld(t, inmem.New(inmem.Options{}), service.Limits{})
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for p, text := range map[string]string{"a.md": "the walrus one", "b.md": "the walrus two", "c.md": "the third walrus", "d.md": "fine"} {
+		must(w.put(p, text))
+	}
+	w.guard.word = "walrus"
+	record := func(want string) {
+		t.Helper()
+		events, _, err := w.AuditEvents(t.Context(), admin, "", service.Page{Size: 1})
+		must(err)
+		if e := events[0]; e.Action != "redact" || !strings.Contains(e.Detail, want) {
+			t.Errorf("on record %+v, want %q", e, want)
+		}
+	}
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	w.Guard = &endingGuard{w.guard, "b.md", end}
+	res, err := w.Redact(ctx, admin, key, "a.md", nil, "leak")
+	must(err)
+	if r := res.Remaining; len(res.Rewritten) != 1 || res.Commit.Revision == 0 || len(r) == 0 || r[len(r)-1].Why != service.WhyNotKnown {
+		t.Errorf("%+v, want a.md and that the rest is not known", res)
+	}
+	record("1 versions")
+	w.Guard = w.guard
+	again := func(path memory.Path, want ...memory.Path) {
+		t.Helper()
+		res, err := w.Redact(t.Context(), admin, key, path, nil, "leak")
+		must(err)
+		var got []memory.Path
+		for _, r := range res.Remaining {
+			if got = append(got, r.Path); r.Why != service.WhySameSecret {
+				t.Errorf("%+v, want %q", r, service.WhySameSecret)
+			}
+		}
+		if slices.Sort(got); res.Commit.Revision != 0 || len(res.Rewritten) > 0 || !slices.Equal(got, want) {
+			t.Errorf("again: %+v, want only that %v remain", res, want)
+		}
+	}
+	again("a.md", "b.md", "c.md")
+
+	broken := &endingStore{Store: w.backend, broken: true}
+	w.Backend = broken
+	if _, err := w.Redact(t.Context(), admin, key, "b.md", nil, "leak"); err == nil {
+		t.Error("no error from a broken disk")
+	}
+	record("ended early, ask again; revision 6; why: leak; 1 versions")
+	broken.gone = false
+	again("b.md", "c.md")
 }

@@ -1820,7 +1820,8 @@ type RedactMemoryResponse struct {
 	Commit *Commit `protobuf:"bytes,1,opt,name=commit,proto3" json:"commit,omitempty"`
 	// The memories that lost texts, the one asked for last.
 	Redacted []*RedactedMemory `protobuf:"bytes,2,rep,name=redacted,proto3" json:"redacted,omitempty"`
-	// Stored texts that may be meant as well and are still served, at most 100.
+	// Stored texts that may be meant as well and are still served, at most 100, and one more that says so
+	// if not everything that is stored was looked through. With nothing redacted, what redactions before left.
 	Remaining     []*RemainingText `protobuf:"bytes,3,rep,name=remaining,proto3" json:"remaining,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
