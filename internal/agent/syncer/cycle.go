@@ -71,6 +71,7 @@ type cycle struct {
 	// texts that are known to be redacted: no copy of them is kept.
 	redactedAt map[memory.Path]bool
 	redacted   map[memory.ETag]bool
+	letGo      bool // something redacted left the state in this cycle, or came into it
 	// asked are the texts that the hub was or is to be asked about, asking those that
 	// wait for it.
 	asked       map[memory.ETag]bool

@@ -42,6 +42,7 @@ type Syncer struct {
 	seen   *Snapshot // the disk as the last cycle left it; nil = to be scanned
 	// offered and undone are the paths of the replacement being worked off; see Replaced.
 	offered, undone map[memory.Path]bool
+	judged          *judgement // nil = the hub is to be asked about all that is kept
 
 	view   sync.Mutex // guards status
 	status Status

@@ -15,22 +15,56 @@ const (
 	askBytes = 8 << 20
 )
 
+// judgement is what the hub said of the texts that the state keeps. It is remembered as
+// long as LinkState.Redacting, so that waiting for something to come into step neither
+// asks nor rewrites anything again; a redaction or a full comparison makes it void.
+type judgement struct {
+	said map[memory.ETag]bool
+	// blind says that the hub cannot tell: what it redacted is known as far as a pull
+	// told it.
+	blind bool
+	// left is what was still referred to when the disk was last rewritten; nil = it was not.
+	left []string
+}
+
 // judgeRedacted takes texts that were redacted on the hub out of conflicts and the trash
 // (ruling 13.14). It comes right after a pull and before the cursor is saved, so that a
 // stop in between forgets none. A redaction says at which paths something went; what went
 // is known by asking the hub about the very texts that are kept here, wherever they are
-// from: other texts of such a path stay. It is asked again after a full comparison, which
-// saw no commits, and as long as something of a redaction waits to be brought into step. What merges start from goes later, once the marker is in its place:
-// without it a line that is gone on the hub would look like one that is new here.
+// from: other texts of such a path stay. It is asked after a full comparison too, which
+// saw no commits, and, as long as something of a redaction waits to be brought into step,
+// about what is kept since. What merges start from goes later, once the marker is in its
+// place: without it a line that is gone on the hub would look like one that is new here.
 func (c *cycle) judgeRedacted(ctx context.Context) error {
-	if len(c.redactedAt) == 0 && !c.full && !c.s.state.Redacting {
+	anew := len(c.redactedAt) > 0 || c.full
+	if !anew && !c.s.state.Redacting {
 		return nil
 	}
-	first := c.s.state.Fresh
+	if anew {
+		c.s.judged = nil
+	}
+	first := c.s.judged == nil
+	if first {
+		c.s.judged = &judgement{said: map[memory.ETag]bool{}}
+	}
+	err := c.judgeKept(ctx, first)
+	if err != nil && first {
+		c.s.judged = nil
+	}
+	return err
+}
+
+func (c *cycle) judgeKept(ctx context.Context, first bool) error {
 	if t := &c.todo; len(t.PutTrash)+len(t.PutConflicts)+len(t.PutIntents) > 0 {
 		// What the pull noted is part of what is judged.
 		if err := c.save(ctx); err != nil {
 			return err
+		}
+	}
+	said := c.s.judged.said
+	for e, gone := range said {
+		if gone {
+			c.redacted[e] = true
 		}
 	}
 	paths := c.judgedPaths()
@@ -45,11 +79,19 @@ func (c *cycle) judgeRedacted(ctx context.Context) error {
 	if err := c.answer(ctx); err != nil {
 		return err
 	}
-	if err := c.judgeAside(ctx); err != nil {
-		return err
+	if first {
+		if err := c.judgeAside(ctx); err != nil {
+			return err
+		}
 	}
-	if first && len(c.redactedAt)+len(c.redacted) == 0 {
-		return nil // no state from before, in which one could lie that nothing refers to
+	for e := range c.asked {
+		said[e] = false
+	}
+	for e := range c.redacted {
+		said[e] = true
+	}
+	if len(c.redactedAt)+len(c.redacted) == 0 {
+		return nil // nothing is to be taken out
 	}
 	c.dropRedacted(paths)
 	return c.save(ctx)
@@ -99,7 +141,7 @@ func (c *cycle) dropRedacted(paths []memory.Path) {
 		if c.redacted[x.Base] {
 			x.Base = ""
 		}
-		c.todo.PutConflicts = append(c.todo.PutConflicts, x)
+		c.todo.PutConflicts, c.letGo = append(c.todo.PutConflicts, x), true
 	}
 	for id, t := range st.Trash {
 		if c.redacted[t.ETag] {
@@ -112,12 +154,13 @@ func (c *cycle) dropRedacted(paths []memory.Path) {
 			c.notSent(p) // it cannot come any more, or is gone again
 		}
 	}
+	c.letGo = c.letGo || len(lost) > 0
 	for _, p := range slices.Sorted(maps.Keys(lost)) {
 		c.note(Note{Kind: NoteRedacted, Path: p})
 	}
 	for _, p := range paths {
-		if memory.IsIndex(p) && (c.redactedAt[p] || c.redacted[c.base[p].Text]) {
-			c.todo.DropLines = append(c.todo.DropLines, p)
+		if memory.IsIndex(p) && (c.redactedAt[p] || c.redacted[c.base[p].Text]) && st.hasLines(p) {
+			c.todo.DropLines, c.letGo = append(c.todo.DropLines, p), true
 		}
 	}
 	if !st.Redacting {
@@ -126,27 +169,70 @@ func (c *cycle) dropRedacted(paths []memory.Path) {
 	}
 }
 
-// forgetRedacted removes from the disk what the state has let go, as long as a redacted
-// text may be in it: until nothing waits to be brought into step any more.
+// hasLines reports whether notes hold lines of an index.
+func (s *LinkState) hasLines(p memory.Path) bool {
+	return slices.ContainsFunc(s.Notes, func(n Note) bool { return n.Kind == NoteIndexLine && n.Path == p && n.Text != LineRedacted })
+}
+
+// forgetRedacted removes from the disk what the state has let go of redacted texts, once
+// for each time that it let something go, until it refers to none any more.
 func (c *cycle) forgetRedacted(ctx context.Context, complete bool) error {
-	st := &c.s.state
-	if !st.Redacting {
+	if !c.s.state.Redacting {
+		c.s.judged = nil
 		return nil
 	}
-	if err := c.s.ports.State.Forget(ctx); err != nil {
-		return &stepError{step: "take redacted texts out of the sync state", err: err}
+	j := c.s.judged
+	if j == nil {
+		return nil // this cycle did not come to judge
 	}
-	if !complete || c.result.Pending+len(st.Ahead)+len(st.Intents)+len(c.errs) > 0 {
+	left := c.redactedLeft()
+	if j.left == nil || c.letGo || !slices.Equal(j.left, left) {
+		if err := c.s.ports.State.Forget(ctx); err != nil {
+			return &stepError{step: "take redacted texts out of the sync state", err: err}
+		}
+		j.left = left
+	}
+	if !complete || len(left)+c.result.Pending+len(c.errs) > 0 {
 		return nil
 	}
 	no := false
-	return c.s.save(ctx, Update{SetRedacting: &no})
+	if err := c.s.save(ctx, Update{SetRedacting: &no}); err != nil {
+		return err
+	}
+	c.s.judged = nil
+	return nil
+}
+
+// redactedLeft names the redacted texts that the state still refers to, in order: what
+// merges start from where the marker is not in its place. Where the hub cannot tell they
+// may be at every such path. It is never nil.
+func (c *cycle) redactedLeft() []string {
+	st, left := &c.s.state, []string{}
+	for e := range st.Texts() {
+		if c.redacted[e] {
+			left = append(left, string(e))
+		}
+	}
+	if c.s.judged.blind {
+		for p := range st.Ahead {
+			left = append(left, string(p))
+		}
+		for p := range st.Intents {
+			left = append(left, string(p))
+		}
+	}
+	slices.Sort(left)
+	return left
 }
 
 // judgedPaths are the paths whose agreed and local texts may have been redacted: where
-// the pull told so, or, after a full comparison, where the hub holds another text now.
+// the pull told so or what it told before waits, or, after a full comparison, where the
+// hub holds another text now.
 func (c *cycle) judgedPaths() []memory.Path {
 	paths := maps.Clone(c.redactedAt)
+	for p := range c.s.state.Ahead {
+		paths[p] = true
+	}
 	if c.full {
 		for p, b := range c.base {
 			if c.remote[p].ETag != b.Hub {
@@ -180,6 +266,9 @@ func (c *cycle) askKept(ctx context.Context, paths []memory.Path) error {
 	}
 	delete(kept, "")
 	for _, e := range slices.Sorted(maps.Keys(kept)) {
+		if _, judged := c.s.judged.said[e]; judged {
+			continue
+		}
 		text, err := c.s.textOf(ctx, e)
 		if errors.Is(err, ErrNoText) {
 			continue
@@ -198,6 +287,9 @@ func (c *cycle) askKept(ctx context.Context, paths []memory.Path) error {
 // that this machine never agreed on, no copy of it is kept when it loses its place.
 func (c *cycle) askLocal(ctx context.Context, p memory.Path) error {
 	if e := c.local[p]; e == "" || c.masked(p) || c.snap.Files[p].Size > memory.MaxMemoryBytes || c.asked[e] {
+		return nil
+	}
+	if _, judged := c.s.judged.said[c.local[p]]; judged {
 		return nil
 	}
 	text, err := c.s.ports.Local.Read(ctx, p)
@@ -231,6 +323,9 @@ func (c *cycle) answer(ctx context.Context) error {
 		return nil
 	}
 	gone, err := c.s.ports.Remote.Redacted(ctx, c.asking)
+	if errors.Is(err, ErrCannotTell) && c.s.judged != nil {
+		c.s.judged.blind = true
+	}
 	if err != nil && !errors.Is(err, ErrCannotTell) {
 		return &stepError{step: "ask which texts were redacted", err: err}
 	}

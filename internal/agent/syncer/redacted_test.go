@@ -284,3 +284,80 @@ func TestRedactedUnderAnEdit(t *testing.T) {
 		}
 	}
 }
+
+// working counts what a machine does about redactions in cycles of one edit each.
+func (m *machine) working(cycles int) (asked, forgotten int) {
+	m.w.t.Helper()
+	m.state.Hook = func(op string, after bool) error {
+		if op == "forget" && !after {
+			forgotten++
+		}
+		return nil
+	}
+	clear(m.remote.Calls)
+	for i := range cycles {
+		m.save("note.md", fmt.Sprintf("edit %d\n", i))
+		m.sync()
+	}
+	m.state.Hook = nil
+	return m.remote.Calls["redacted"], forgotten
+}
+
+// TestRedactionEndsBesideIgnored: a path that the hub has and this machine ignores keeps
+// no redaction waiting that is not about it, nor a comparison in full without any.
+func TestRedactionEndsBesideIgnored(t *testing.T) {
+	for _, redact := range []bool{true, false} {
+		w, a, b := kept(t)
+		b.Ignored = func(p memory.Path) bool { return p == "draft.md" }
+		a.save("draft.md", "of a\n")
+		w.settle(a, b)
+		if redact {
+			w.redact(leak)
+		} else {
+			w.hub.NewEpoch("epoch-2")
+		}
+		w.settle(a, b)
+		if st := b.state.Link(); st.Redacting || len(st.Ahead) != 1 {
+			t.Errorf("redacted %v: still at it %v, ahead %v", redact, st.Redacting, st.Ahead)
+		}
+		if asked, forgotten := b.working(5); asked+forgotten > 0 {
+			t.Errorf("redacted %v: then 5 edits asked %d times and had the disk rewritten %d times", redact, asked, forgotten)
+		}
+	}
+}
+
+// TestRedactionThatWaits: where the marker cannot come to its place, what is known is not
+// asked again and the disk not rewritten, until it comes; then the text goes.
+func TestRedactionThatWaits(t *testing.T) {
+	for _, old := range []bool{false, true} {
+		for _, restart := range []bool{false, true} {
+			w := newWorld(t)
+			a, b := w.machine("a"), w.machine("b")
+			b.remote.TooOld = old
+			a.save("x.md", leak)
+			w.settle(a, b)
+			b.Ignored = func(p memory.Path) bool { return p == "x.md" }
+			w.redact(leak)
+			w.settle(a, b)
+			if !b.state.Link().Redacting {
+				t.Fatalf("too old %v: nothing waits", old)
+			}
+			if restart {
+				b.restart()
+				b.sync()
+			}
+			if asked, forgotten := b.working(5); asked+forgotten > 0 {
+				t.Errorf("too old %v: waiting, 5 edits asked %d times and had the disk rewritten %d times", old, asked, forgotten)
+			}
+			b.Ignored = nil
+			if _, forgotten := b.working(2); forgotten == 0 {
+				t.Errorf("too old %v: nothing was taken from the disk", old)
+			}
+			w.settle(b)
+			b.holds()
+			if b.state.Link().Redacting {
+				t.Errorf("too old %v: in step, and still at it", old)
+			}
+		}
+	}
+}

@@ -61,6 +61,7 @@ func (c *cycle) keepText(text []byte) {
 	if _, known := c.unsaved[e]; known {
 		return
 	}
+	c.letGo = c.letGo || c.redacted[e]
 	c.unsaved[e] = text
 	c.todo.Texts = append(c.todo.Texts, text)
 	c.todoBytes += len(text)
