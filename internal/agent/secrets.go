@@ -14,7 +14,7 @@ func strictSecrets() model.Secrets {
 		found, err := scanner.Scan("text.md", []byte(text))
 		secrets := make([]model.Secret, 0, len(found))
 		for _, f := range found {
-			secrets = append(secrets, model.Secret{Line: f.Line, Rule: f.Rule})
+			secrets = append(secrets, model.Secret{Line: f.Line, End: f.EndLine, Rule: f.Rule})
 		}
 		return secrets, err
 	}

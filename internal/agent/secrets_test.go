@@ -3,6 +3,7 @@ package agent
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"go/ast"
@@ -347,5 +348,48 @@ func TestMarksAreNoSecrets(t *testing.T) {
 	}
 	if n < 200 {
 		t.Errorf("%d rules were tried", n)
+	}
+}
+
+// TestTokensThatLineEndsCut: of a token that is written over lines nothing stays, wherever
+// they end and however they are joined; what stands below it does.
+func TestTokensThatLineEndsCut(t *testing.T) {
+	token, secret := "ghp_"+"R4nd0mT0k3nV4lu3Xy7Zq9Wp2Lm8Kj5Hs1Df", "wJalrXUtnFEMIK7MDENG"+"bPxRfiCYzz8KEYkeyx91Q"
+	jwt := "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9" + ".eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9lIiwiaWF0IjoxNTE2MjM5MDIyfQ" + ".SflKxwRJSMeKKF2QT4fwpMeJf36POk6yJV_adQssw5c"
+	encoded := base64.StdEncoding.EncodeToString([]byte("secret: " + token))
+	const below = "\nThe deploy runs on Thursday.\nREGION=eu-west-1\n"
+	masked := strictSecrets().Masked
+	for _, x := range []struct {
+		before, token string
+		from, to      int // where it is cut
+	}{
+		{"x ", token, 4, len(token) - 3},
+		{"the token is ", jwt, 60, len(jwt) - 3},
+		{"aws_secret_access_key = ", secret, 16, len(secret) - 3},
+		{"", encoded, 16, len(encoded) - 6},
+	} {
+		for at := x.from; at <= x.to; at++ {
+			for _, between := range []string{"\n", "\\\n", "\r\n> ", "\" +\n    \"", "\n  "} {
+				text := x.before + x.token[:at] + between + x.token[at:] + below
+				got := masked(text)
+				for i := range len(x.token) - 8 {
+					if strings.Contains(got, x.token[i:i+8]) {
+						t.Errorf("of %q %q stays", text, got)
+						break
+					}
+				}
+				if !strings.HasSuffix(got, below) {
+					t.Errorf("of %q too little stays: %q", text, got)
+				}
+			}
+		}
+	}
+	// In more than two lines, and with what ends a statement.
+	for _, text := range []string{
+		strings.ReplaceAll(jwt, ".", ".\n"), token[:14] + "\n" + token[14:28] + "\n" + token[28:], "`" + token[:20] + "`\\\n`" + token[20:] + "`;",
+	} {
+		if got := masked(text + below); strings.Count(got, "[secret left out: ") != strings.Count(text, "\n")+1 || !strings.HasSuffix(got, below) {
+			t.Errorf("of %q %q stays", text, got)
+		}
 	}
 }

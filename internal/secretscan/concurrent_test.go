@@ -68,8 +68,8 @@ func FuzzScan(f *testing.F) {
 		}
 		lines := 1 + strings.Count(text, "\n")
 		for _, x := range fs {
-			if x.Line < 0 || x.Line > lines {
-				t.Errorf("line %d of %d", x.Line, lines)
+			if x.Line < 0 || x.EndLine < x.Line || x.EndLine > lines {
+				t.Errorf("lines %d to %d of %d", x.Line, x.EndLine, lines)
 			}
 			if x.Path != path || x.Rule == "" || x.Description == "" || len(x.Fingerprint) != 64 {
 				t.Errorf("finding %+v is not whole", x)

@@ -36,7 +36,7 @@ func decode(v *variant) *variant {
 			if found {
 				end := copied + strings.IndexByte(s[copied:], '\n')
 				b.keep(copied, end)
-				b.put("\n", end)
+				b.put("\n", end, end)
 				copied = end + 1
 			}
 			start := strings.LastIndexByte(s[copied:from], '\n') + 1 + copied
@@ -47,7 +47,7 @@ func decode(v *variant) *variant {
 		}
 		found = true
 		b.keep(copied, from)
-		b.put(text, from)
+		b.put(text, from, to)
 		copied, i = to, to
 	}
 	if !found {

@@ -1,6 +1,9 @@
 package secretscan
 
-import "strings"
+import (
+	"strings"
+	"unicode"
+)
 
 const (
 	// minJoinPiece and minJoined bound what looks like a token that a line end cut in two, in characters.
@@ -75,7 +78,39 @@ func (b *builder) cutLines(pieces []piece) {
 	for _, p := range pieces {
 		b.keep(p.from, p.to)
 	}
-	b.put("\n", pieces[len(pieces)-1].to)
+	end := pieces[len(pieces)-1].to
+	b.put("\n", end, end)
+}
+
+// goesOn returns where in s a value ends that was found up to s[to]: a rule may know it by its beginning, and a line end
+// may have cut the rest off. What follows is its rest while a line holds nothing but what can be a part of a token.
+func goesOn(s string, to int) int {
+	for to > 0 && s[to-1] == '\n' {
+		to--
+	}
+	end := lineEnd(s, to)
+	if f, t := trimLine(s, headToken(s, to, end), end); f < t {
+		return to // its line goes on after it
+	}
+	for next := end + 1; next < len(s); {
+		end = lineEnd(s, next)
+		f, t := trimLine(s, next, end)
+		head := headToken(s, f, t)
+		if head-f < minJoinPiece || !fragment(s[f:head]) || named(s[f:head]) || hasAlnum(s[head:t]) {
+			break
+		}
+		to, next = head, end+1
+	}
+	return to
+}
+
+// named knows a word that says what it is: "name=value", or a link.
+func named(s string) bool {
+	return strings.Contains(strings.TrimRight(s, "="), "=") || strings.Contains(s, "://")
+}
+
+func hasAlnum(s string) bool {
+	return strings.IndexFunc(s, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) >= 0
 }
 
 // fragment tells a part of a token from a word of prose.

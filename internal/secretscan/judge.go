@@ -20,6 +20,7 @@ type raw struct {
 	description string
 	value       string
 	at          int // offset of the value in the original text; -1 = file name
+	to          int // offset in the original text where it ends
 	line        int // 1-based; 0 = file name
 	rank        int // how much the rule knows about what it found; see rankGuess
 }
@@ -36,9 +37,9 @@ type pass struct {
 	set   *ruleSet
 	path  string
 	hits  []raw
-	seen  map[hitKey]bool
-	found []found // reused by every form
-	lines []int   // where the lines of the text as given begin; made at the first hit
+	seen  map[hitKey]int // where in hits
+	found []found        // reused by every form
+	lines []int          // where the lines of the text as given begin; made at the first hit
 
 	probes int // how often rules looked at a place; see maxProbes
 
@@ -415,25 +416,27 @@ func lineStop(s string, at int) int {
 	return lineEnd(s[:min(len(s), at+maxLine)], at)
 }
 
-// add records a hit whose at is an offset of the form at hand.
+// add records a hit whose at and to are offsets of the form at hand; to may be left to the value.
 func (p *pass) add(h raw) {
 	if len(p.hits) >= maxHits {
 		return
 	}
 	if p.name {
-		h.at = -1
+		h.at, h.to = -1, -1
 	} else {
+		h.to = p.v.originEnd(max(h.to, h.at+len(h.value)))
 		h.at = p.v.origin(h.at)
 		h.line = p.lineNumber(h.at)
 	}
 	key := hitKey{h.rule, h.value, h.line}
-	if p.seen[key] {
+	if i, ok := p.seen[key]; ok {
+		p.hits[i].to = max(p.hits[i].to, h.to)
 		return
 	}
 	if p.seen == nil {
-		p.seen = map[hitKey]bool{}
+		p.seen = map[hitKey]int{}
 	}
-	p.seen[key] = true
+	p.seen[key] = len(p.hits)
 	p.hits = append(p.hits, h)
 }
 
@@ -459,18 +462,25 @@ func (p *pass) settle(key []byte, text string) []hit {
 	if len(p.hits) == 0 {
 		return nil
 	}
+	says := func(o, h raw) bool { // o says in particular what h says
+		return o.rank > h.rank && o.line == h.line && (strings.Contains(o.value, h.value) || strings.Contains(h.value, o.value))
+	}
 	var out []hit
 	for _, h := range p.hits {
-		if slices.ContainsFunc(p.hits, func(o raw) bool {
-			return o.rank > h.rank && o.line == h.line && (strings.Contains(o.value, h.value) || strings.Contains(h.value, o.value))
-		}) {
+		if slices.ContainsFunc(p.hits, func(o raw) bool { return says(o, h) }) {
 			continue
 		}
-		inline := false
+		inline, endLine := false, h.line
 		if h.line > 0 {
+			for _, o := range p.hits {
+				if says(h, o) {
+					h.to = max(h.to, o.to)
+				}
+			}
+			endLine = max(endLine, p.lineNumber(goesOn(text, h.to)-1))
 			inline = strings.Contains(text[lineStart(text, h.at):lineStop(text, h.at)], inlineAllow)
 		}
-		out = append(out, hit{line: h.line, rule: h.rule, description: h.description, fingerprint: fingerprint(key, h.rule, h.value), inline: inline})
+		out = append(out, hit{line: h.line, endLine: endLine, rule: h.rule, description: h.description, fingerprint: fingerprint(key, h.rule, h.value), inline: inline})
 	}
 	slices.SortFunc(out, func(a, b hit) int {
 		return cmp.Or(cmp.Compare(a.line, b.line), cmp.Compare(a.rule, b.rule), cmp.Compare(a.fingerprint, b.fingerprint))

@@ -25,7 +25,7 @@ func normalise(v *variant) *variant {
 	changed := false
 	replace := func(from, to int, text string) {
 		b.keep(kept, from)
-		b.put(text, from)
+		b.put(text, from, to)
 		kept = to
 		changed = true
 	}

@@ -245,7 +245,8 @@ func (p *pass) ownKeys(end int) {
 			if run++; run == minKeyBody {
 				body := s[i+1-run : i+1]
 				if charStats(body).kinds() >= 2 && entropy(body) > 3.5 {
-					p.addOwn(rulePEM, body, at, rankKnown)
+					// It is told by where it begins; what is looked at here is not all of it.
+					p.add(raw{rule: rulePEM, description: ownDescription(rulePEM), value: body, at: at, to: i + 1, rank: rankKnown})
 				}
 				return
 			}

@@ -2,6 +2,7 @@ package secretscan
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -35,6 +36,41 @@ func TestFindsAndNamesTheLine(t *testing.T) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+// TestNamesTheLinesOfTheWholeValue: who leaves out what a finding names leaves no half of the value.
+func TestNamesTheLinesOfTheWholeValue(t *testing.T) {
+	const rest = "E7710c838347Ae178B4a"
+	key := "-----BEGIN RSA " + "PRIVATE KEY-----\n" + strings.Repeat("MIIEpAIBAAKCAQEAr8pX0mJq3Yw7k2cVb5nT9uLzQeHs1fGd4RjKxWvA6oPiMyNC\n", 3)
+	for text, want := range map[string]string{
+		"password = Zx81k" + "q9PPw\nand more":                            "1-1",
+		"x ghp_\n16C7e42F292c6912" + rest:                                 "1-2",
+		"x ghp_16C7e42F292c6912\n" + rest + "\nThis is prose.":            "1-2",
+		"x ghp_16C7e42F\n292c6912\n" + rest + " is it":                    "1-3",
+		"aws_secret_access_key = wJalrXUtnFEMIK7MDENG\\\nbPxRfiCYzz8KEYk": "1-2",
+		"token: ghp_16C7e42F292c6912" + rest + "\nREGION=eu-west-1":       "1-1",
+		"token: ghp_16C7e42F292c6912" + rest + "\nhttps://a.example/b1":   "1-1",
+		"token: ghp_16C7e42F292c6912" + rest + " (old)\nA1B2C3":           "1-1",
+		"\u200bcut: ghp_16C7e42F292c6912\n" + rest:                        "1-2",
+		key + "-----END RSA " + "PRIVATE KEY-----\nover":                  "1-5",
+		"> " + strings.ReplaceAll(key, "\n", "\n> ") + "cut off here":     "1-4",
+	} {
+		fs, err := New(Options{}).Scan("a.md", []byte(text))
+		if err != nil || len(fs) == 0 {
+			t.Errorf("%q: %v, %v", text, fs, err)
+			continue
+		}
+		end := 0
+		for _, f := range fs {
+			end = max(end, f.EndLine)
+			if f.EndLine < f.Line {
+				t.Errorf("%q: %+v ends before it begins", text, f)
+			}
+		}
+		if got := fmt.Sprintf("%d-%d", fs[0].Line, end); got != want {
+			t.Errorf("%q: got lines %s, want %s", text, got, want)
+		}
 	}
 }
 

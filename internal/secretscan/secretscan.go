@@ -42,6 +42,9 @@ type Finding struct {
 	Path string
 	// Line is the 1-based line of the value in the original text; 0 means the file name.
 	Line int
+	// EndLine is the 1-based line where the value ends, or what line ends have cut off from it; never below Line. Line ends
+	// within a token hide nothing from the guard: who leaves a value out leaves out all of Line to EndLine.
+	EndLine int
 	// Rule is the rule's id: one of gitleaks's, one of ours (they begin with "memsvc-"), or one of the policy's.
 	Rule string
 	// Description says in plain words what kind of secret it is.
@@ -164,6 +167,7 @@ func (s *Scanner) ruleSet(toml []byte) (*ruleSet, error) {
 // hit is a finding before allowances: what the cache keeps, so that another allowance needs no new scan.
 type hit struct {
 	line        int
+	endLine     int
 	rule        string
 	description string
 	fingerprint string
@@ -196,7 +200,7 @@ func (p Policy) filter(path string, hits []hit) []Finding {
 		if h.inline && p.AllowInline || slices.Contains(p.AllowRules, h.rule) || slices.Contains(p.AllowFingerprints, h.fingerprint) {
 			continue
 		}
-		out = append(out, Finding{Path: path, Line: h.line, Rule: h.rule, Description: h.description, Fingerprint: h.fingerprint})
+		out = append(out, Finding{Path: path, Line: h.line, EndLine: h.endLine, Rule: h.rule, Description: h.description, Fingerprint: h.fingerprint})
 	}
 	return out
 }

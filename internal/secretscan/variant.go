@@ -13,10 +13,10 @@ type variant struct {
 }
 
 // mark says that from offset at on, a variant's bytes came from offset from of its parent. With still, all bytes up to
-// the next mark came from that one place: a decoded segment has no finer position.
+// the next mark came from that one place, which ends at to: a decoded segment has no finer position.
 type mark struct {
-	at, from int
-	still    bool
+	at, from, to int
+	still        bool
 }
 
 // origin maps an offset in v to one in the text as given.
@@ -40,6 +40,27 @@ func (v *variant) origin(at int) int {
 	return at
 }
 
+// originEnd maps the offset after a byte of v to the one after what it came from in the text as given.
+func (v *variant) originEnd(end int) int {
+	for ; v.parent != nil; v = v.parent {
+		if len(v.marks) == 0 {
+			continue
+		}
+		i := sort.Search(len(v.marks), func(i int) bool { return v.marks[i].at >= end }) - 1
+		if i < 0 {
+			end = 0
+			continue
+		}
+		m := v.marks[i]
+		if m.still {
+			end = m.to
+		} else {
+			end = min(m.from+end-m.at, len(v.parent.s))
+		}
+	}
+	return min(end, len(v.s))
+}
+
 // builder writes a variant.
 type builder struct {
 	parent *variant
@@ -55,10 +76,10 @@ func (b *builder) keep(from, to int) {
 	}
 }
 
-// put writes text that stands for the parent's bytes at from.
-func (b *builder) put(text string, from int) {
+// put writes text that stands for parent[from:to].
+func (b *builder) put(text string, from, to int) {
 	if text != "" {
-		b.marks = append(b.marks, mark{at: b.out.Len(), from: from, still: true})
+		b.marks = append(b.marks, mark{at: b.out.Len(), from: from, to: to, still: true})
 		b.out.WriteString(text)
 	}
 }

@@ -5,10 +5,11 @@ import (
 	"strings"
 )
 
-// Secret is a line of a text, from 1, that holds a secret, and the rule that says so.
+// Secret is a secret in a text, and the rule that says so: the line where it begins, from
+// 1, and the one where it ends; 0 = the same.
 type Secret struct {
-	Line int
-	Rule string
+	Line, End int
+	Rule      string
 }
 
 // Secrets finds secrets. An error is no verdict. nil finds none.
@@ -42,7 +43,7 @@ func Unjudged(masked string) bool { return masked == noVerdict }
 const maxFinds = 5
 
 // Masked returns a text in which a mark that names the rule stands in the place of each
-// line that holds a secret, so that it has as many lines as before. Of what cannot be
+// line that holds a secret or a part of one, so that it has as many lines as before. Of what cannot be
 // judged, or shows new secrets again and again, nothing stays but a mark. A text is to be
 // masked while it is whole: a cut could leave so much of a secret that it is not known
 // for one, and still too much.
@@ -61,22 +62,24 @@ func (s Secrets) Masked(text string) string {
 			return strings.Join(lines, "\n")
 		}
 		for _, f := range found {
-			if f.Line < 1 || f.Line > len(lines) {
+			end := max(f.Line, f.End)
+			if f.Line < 1 || end > len(lines) {
 				return noVerdict
 			}
-			leaveOut(lines, f.Line-1, mark(f.Rule))
+			leaveOut(lines, f.Line-1, end, mark(f.Rule))
 		}
 	}
 	return noVerdict
 }
 
-// leaveOut puts the mark in the place of a line, and of a key in a block of its own in
-// that of every line: without the first one nobody would know the rest for a key.
-func leaveOut(lines []string, at int, mark string) {
-	block := strings.Contains(lines[at], blockBegin)
-	lines[at] = mark
-	for i := at + 1; block && i < len(lines); i++ {
-		block = !strings.Contains(lines[i], blockEnd)
+// leaveOut puts the mark in the place of lines[from:to], and of a key in a block of its own
+// in that of every line: without the first one nobody would know the rest for a key.
+func leaveOut(lines []string, from, to int, mark string) {
+	block := false
+	for i := from; i < len(lines) && (i < to || block); i++ {
+		if begin, end := strings.LastIndex(lines[i], blockBegin), strings.LastIndex(lines[i], blockEnd); begin != end {
+			block = begin > end
+		}
 		lines[i] = mark
 	}
 }
@@ -120,13 +123,26 @@ func Tail(text string, n int) string {
 		return text
 	}
 	_, tail, _ := strings.Cut(text[len(text)-n:], "\n")
-	if end := strings.Index(tail, blockEnd); end >= 0 {
-		if begin := strings.Index(tail, blockBegin); begin < 0 || begin > end {
-			_, tail, _ = strings.Cut(tail[end:], "\n")
+	before := text[:len(text)-len(tail)]
+	end, begin := strings.Index(tail, blockEnd), strings.Index(tail, blockBegin)
+	switch {
+	case end >= 0 && (begin < 0 || begin > end):
+		_, tail, _ = strings.Cut(tail[end:], "\n")
+	case strings.LastIndex(before, blockBegin) > strings.LastIndex(before, blockEnd): // a key of which nobody sees the end
+		for tail != "" {
+			line, rest, _ := strings.Cut(tail, "\n")
+			if len(strings.Fields(line)) > maxKeyFields || strings.Contains(line, blockBegin) {
+				break
+			}
+			tail = rest
 		}
 	}
 	return strings.ToValidUTF8(tail, "")
 }
+
+// maxKeyFields bounds the words of a line of a key: its number or a quotation's mark may
+// stand before it.
+const maxKeyFields = 2
 
 // isGraph knows what a token is made of: all of ASCII that is seen, and halves of other
 // characters.

@@ -50,10 +50,24 @@ func TestMasked(t *testing.T) {
 			t.Errorf("nil changes %q to %q", text, none)
 		}
 	}
+	// A secret may go on in the lines below, and a key that ends where it begins takes nothing along.
+	over := model.Secrets(func(text string) ([]model.Secret, error) {
+		if strings.HasPrefix(text, "to") {
+			return []model.Secret{{Line: 1, End: 2, Rule: "cut"}}, nil
+		}
+		return finder(text)
+	})
+	if got := over.Masked("to\nken\nand more"); got != "[secret left out: cut]\n[secret left out: cut]\nand more" {
+		t.Errorf("%q", got)
+	}
+	if got := over.Masked("-----BEGIN K AAA -----END K\nand more"); got != "[secret left out: private-key]\nand more" {
+		t.Errorf("%q", got)
+	}
 	// Who finds something in every text, or lines that are not there, has no verdict either.
 	for _, s := range []model.Secrets{
 		func(string) ([]model.Secret, error) { return []model.Secret{{Line: 1, Rule: "any"}}, nil },
 		func(string) ([]model.Secret, error) { return []model.Secret{{Line: 7, Rule: "any"}}, nil },
+		func(string) ([]model.Secret, error) { return []model.Secret{{Line: 1, End: 2, Rule: "any"}}, nil },
 	} {
 		if got := s.Masked("text"); !model.Unjudged(got) {
 			t.Errorf("%q", got)
@@ -101,6 +115,18 @@ func TestCutsLeaveNoHalves(t *testing.T) {
 		if !strings.HasSuffix(key, got) || len(got) > n || strings.ContainsAny(got, "ABC") && !strings.Contains(got, "-----BEGIN") {
 			t.Errorf("the last %d bytes become %q", n, got)
 		}
+	}
+	// A key whose end is nowhere: what goes on below it in sentences stays, and so does another key's beginning.
+	for _, after := range []string{"here is no end\n", "", "-----BEGIN L\nzz\n-----END L\n"} {
+		open := "pre\n-----BEGIN K\nAAAAA\n> BBBBB\n 3\tCCCCC\n\nAAAAA==\n" + after
+		for n := range len(open) - len("pre\n-----BEGIN K\n") {
+			if got := model.Tail(open, n); strings.ContainsAny(got, "AC") || !strings.HasSuffix(after, got) || n > len(after) && got != after {
+				t.Errorf("the last %d bytes of %q become %q", n, open, got)
+			}
+		}
+	}
+	if got := model.Tail("-----BEGIN K\nA\n-----END K\nword\nword\n", 11); got != "word\nword\n" {
+		t.Errorf("%q", got)
 	}
 	if got := model.Tail(key, len(key)); got != key {
 		t.Errorf("%q", got)
