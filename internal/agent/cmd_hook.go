@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -55,18 +54,41 @@ func (x *hookCmd) answer(c *command) error {
 	}
 	ctx, cancel := context.WithTimeout(c.ctx, limit)
 	defer cancel()
-	var out bytes.Buffer
+	out := handover{ctx: ctx, texts: make(chan []byte), wrote: make(chan error, 1)}
 	done := make(chan error, 1)
-	go func() { done <- hooks.Run(ctx, hookEngine{c, !x.Recall}, x.Event, c.Stdin, &out, c.Now()) }()
-	select {
-	case <-ctx.Done():
-		return fmt.Errorf("hook: no answer in time: %w", ctx.Err())
-	case err := <-done:
-		if err == nil {
-			_, err = c.Stdout.Write(out.Bytes())
+	go func() { done <- hooks.Run(ctx, hookEngine{c, !x.Recall}, x.Event, c.Stdin, out, c.Now()) }()
+	for {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("hook: no answer in time: %w", ctx.Err())
+		case text := <-out.texts:
+			_, err := c.Stdout.Write(text)
+			out.wrote <- err
+		case err := <-done:
+			return err
 		}
-		return err
 	}
+}
+
+// handover is a writer whose texts somebody else writes, until its time is over: what the
+// writer hears of is so what the client gets.
+type handover struct {
+	ctx   context.Context //nolint:containedctx // of the one event that is answered
+	texts chan []byte
+	wrote chan error
+}
+
+// Write returns once the text is written, or is not going to be.
+func (h handover) Write(text []byte) (int, error) {
+	select {
+	case <-h.ctx.Done():
+		return 0, h.ctx.Err()
+	case h.texts <- text:
+	}
+	if err := <-h.wrote; err != nil {
+		return 0, err
+	}
+	return len(text), nil
 }
 
 // isHook reports whether a command line is that of a hook, even one that cannot be

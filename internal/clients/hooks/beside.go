@@ -35,8 +35,15 @@ func (h *handler) beside(ctx context.Context, p Project, lastPrompt time.Time) s
 	}
 	s := h.sharing(ctx, p, false)
 	waiting := s.since(heard.Waiting)
-	_ = h.engine.Record().Hear(h.session(), inject.Heard{Until: until, Waiting: s.known(p, heard.Waiting)}) // as above
+	h.hears(inject.Heard{Until: until, Waiting: s.known(p, heard.Waiting)})
 	return join(closed, waiting, news)
+}
+
+// hears notes what the session has heard, once it has.
+func (h *handler) hears(heard inject.Heard) {
+	h.told = append(h.told, func() {
+		_ = h.engine.Record().Hear(h.session(), heard) // what comes again does little harm
+	})
 }
 
 // begins notes that a session knows what is there: it was just given the indexes and what
@@ -50,7 +57,7 @@ func (h *handler) begins(p Project, s *sharing) {
 		heard.Until = h.now
 	}
 	heard.Waiting = s.known(p, heard.Waiting)
-	_ = h.engine.Record().Hear(h.session(), heard) // what comes again does little harm
+	h.hears(heard)
 }
 
 // news is a line for each of the last things that others changed since a time, and up to

@@ -127,8 +127,9 @@ type Engine interface {
 // errUnknownEvent is an event that nothing is done for.
 var errUnknownEvent = errors.New("nothing is done for this event")
 
-// Run answers one event. The error says why there is no answer; the caller keeps it from
-// the client. event overrides the input's own name, "" leaves it.
+// Run answers one event, with one write to out at most. The error says why there is no
+// answer, or what is missing in it; the caller keeps it from the client. event overrides the
+// input's own name, "" leaves it. What the answer tells counts as told once it is written.
 func Run(ctx context.Context, engine Engine, event string, in io.Reader, out io.Writer, now time.Time) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -159,13 +160,20 @@ func Run(ctx context.Context, engine Engine, event string, in io.Reader, out io.
 	}
 	answer, err := known.do(&h, ctx)
 	if err != nil {
-		return fmt.Errorf("hook %s: %w", known.Name, err)
+		err = fmt.Errorf("hook %s: %w", known.Name, err)
 	}
-	return known.write(out, answer)
+	if writeErr := known.write(out, answer); writeErr != nil {
+		return errors.Join(err, writeErr)
+	}
+	for _, f := range h.told {
+		f()
+	}
+	return err
 }
 
 type handler struct {
 	engine Engine
 	in     Input
 	now    time.Time
+	told   []func() // to be done once the answer is written: what was not read is not known
 }

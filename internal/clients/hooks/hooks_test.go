@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -341,6 +342,52 @@ func TestEveryClientHearsTheNewsOnce(t *testing.T) {
 		if got := ask(0); got != "" {
 			t.Errorf("%s: once more: %s", name, got)
 		}
+	}
+}
+
+// noWriter is a client that is gone.
+type noWriter struct{}
+
+func (noWriter) Write([]byte) (int, error) { return 0, errors.New("nobody reads") }
+
+// TestWhatIsNotToldIsNews: what a conversation was to hear of counts as heard once the answer
+// is written, and memories that cannot be chosen keep none of it back.
+func TestWhatIsNotToldIsNews(t *testing.T) {
+	e := newEngine(t)
+	e.clock = now
+	e.sync = &hooks.Sync{Name: "t/p", Phase: "attention", Moves: true}
+	e.fire("SessionStart", map[string]any{"session_id": "s", "source": "startup"})
+	e.changes = []hooks.Change{{Path: "new.md", Author: "ann", Time: now.Add(time.Second)}}
+	e.sync.Refused = []string{"secret.md:3: a password"}
+	e.clock = now.Add(time.Minute)
+	in, err := json.Marshal(map[string]any{"hook_event_name": "UserPromptSubmit", "cwd": e.dir, "session_id": "s", "prompt": "how do we deploy this service"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(w io.Writer) error { return hooks.Run(t.Context(), e, "", bytes.NewReader(in), w, e.clock) }
+	if err := ask(noWriter{}); err == nil {
+		t.Error("a client that is gone is no error")
+	}
+	team := filepath.Join(e.dir, "team")
+	if err := errors.Join(os.Remove(team), os.Symlink("team", team)); err != nil { // leads to itself
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := ask(&out); err == nil || !strings.Contains(out.String(), "team/new.md") || !strings.Contains(out.String(), "secret.md:3") {
+		t.Errorf("with memories that cannot be read it hears %q, error %v", out.String(), err)
+	}
+	out.Reset()
+	if err := errors.Join(os.Remove(team), os.Mkdir(team, 0o755), ask(&out)); err != nil || out.Len() > 0 {
+		t.Errorf("once more: %q, error %v", out.String(), err)
+	}
+	// So it is with what waits when a session begins.
+	in = bytes.Replace(in, []byte("UserPromptSubmit"), []byte("SessionStart"), 1)
+	e.sync.Refused = []string{"other.md:1: a password"}
+	if err := ask(noWriter{}); err == nil {
+		t.Error("a client that is gone is no error")
+	}
+	if got, _ := e.fire("UserPromptSubmit", map[string]any{"session_id": "s", "prompt": "continue"}); !strings.Contains(got, "other.md:1") {
+		t.Errorf("what nobody was told at the beginning: %q", got)
 	}
 }
 
@@ -809,11 +856,8 @@ func FuzzRun(f *testing.F) {
 		}
 		var out bytes.Buffer
 		err := hooks.Run(t.Context(), newEngine(t), "", bytes.NewReader(input), &out, now)
-		if err == nil && out.Len() > 0 && !json.Valid(out.Bytes()) {
-			t.Fatalf("said %q", out.String())
-		}
-		if err != nil && out.Len() > 0 {
-			t.Fatalf("said %q with error %v", out.String(), err)
+		if out.Len() > 0 && !json.Valid(out.Bytes()) {
+			t.Fatalf("said %q, error %v", out.String(), err)
 		}
 	})
 }

@@ -32,7 +32,7 @@ func (h *handler) prompt(ctx context.Context) (Answer, error) {
 	req := recall.Request{Prompt: Ends(h.in.Prompt), Tools: c.Tools, Surfaced: c.Surfaced, Limit: inject.MaxTurnMemories, Now: h.now}
 	chosen, err := h.choose(ctx, p, req, turn)
 	if err != nil {
-		return Answer{}, err
+		return Answer{Context: news}, err
 	}
 	text := h.give(ctx, p, chosen, c.used, inject.MaxContextChars-inject.Chars(news)-1, turn)
 	return Answer{Context: join(news, text)}, nil
