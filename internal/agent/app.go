@@ -51,6 +51,9 @@ func Main(ctx context.Context, app App) int {
 	if app.Now == nil {
 		app.Now = time.Now
 	}
+	if isHook(app.Args) {
+		dieByASignal()
+	}
 	if plainHook(app.Args, os.Getenv) {
 		return app.runPlainHook(ctx)
 	}

@@ -2,11 +2,16 @@ package agent
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"testing"
+	"time"
 )
 
 // A hook without flags goes past the grammar; it must answer as the grammar would.
@@ -95,4 +100,47 @@ func TestNothingAClientRunsIsAVeto(t *testing.T) {
 			t.Errorf("the bare program says\n%s", errs.String())
 		}
 	}
+}
+
+// TestWhatTheRuntimeEndsIsNoVeto: no recover stops what the runtime calls fatal.
+func TestWhatTheRuntimeEndsIsNoVeto(t *testing.T) {
+	const how = "MEMSYNC_TEST_DEATH"
+	if death := os.Getenv(how); death != "" {
+		args := strings.Fields(os.Getenv(how + "_ARGS"))
+		Main(t.Context(), App{Args: args, Stdin: deadly(death), Stdout: os.Stdout, Stderr: os.Stderr})
+		os.Exit(ExitOK)
+	}
+	for _, args := range []string{"hook Stop", "hook Stop --recall", "--log-level debug hook Stop"} {
+		for _, death := range []string{"stack", "panic"} {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestWhatTheRuntimeEndsIsNoVeto$")
+			cmd.Env = append(os.Environ(), how+"="+death, how+"_ARGS="+args, "MEMSYNC_STATE_DIR="+t.TempDir())
+			out, err := cmd.CombinedOutput()
+			cancel()
+			var ended *exec.ExitError
+			if !errors.As(err, &ended) || ended.ExitCode() == 2 || ended.ExitCode() == 0 {
+				t.Errorf("%s, %s: %v\n%.300s", args, death, err, out)
+			}
+		}
+	}
+}
+
+// deadly is an input that ends the process in a way that nobody catches.
+type deadly string
+
+func (d deadly) Read(p []byte) (int, error) {
+	if d == "stack" {
+		debug.SetMaxStack(1 << 20)
+		return d.deeper(p)
+	}
+	go func() { panic("a defect") }()
+	select {}
+}
+
+func (d deadly) deeper(p []byte) (int, error) {
+	if p == nil { // it never is
+		return 0, nil
+	}
+	n, err := d.deeper(p[:len(p)/2])
+	return n + 1, err
 }
