@@ -2,6 +2,7 @@ package memory
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -73,6 +74,11 @@ func (x *Index) Set(e IndexEntry) (changed bool) {
 	}
 	x.Lines = kept
 	return changed
+}
+
+// DropMarker removes the marker of a redaction, which an index of that time begins with.
+func (x *Index) DropMarker() {
+	x.Lines = slices.DeleteFunc(x.Lines, func(l IndexLine) bool { return l.Entry == nil && IsRedactionMarker(l.Raw) })
 }
 
 // Drop removes every entry whose Key is key, and reports whether there was one.

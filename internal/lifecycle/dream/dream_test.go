@@ -175,6 +175,16 @@ func TestRules(t *testing.T) {
 			after:  map[string]string{"a.md": mem("发布", "project", "发布前必须先跑完整的回归测试。\n"), "MEMORY.md": line("发布", "a.md")},
 			said:   []string{"delete b.md into a.md"},
 		},
+		"markers of redactions": {
+			before: map[string]string{"team/reference_a.md": memory.RedactionMarker, "team/reference_b.md": memory.RedactionMarker, "team/MEMORY.md": line("A", "reference_a.md")},
+			order:  []string{"team/reference_a.md", "team/reference_b.md"},
+		},
+		"an index that was redacted": {
+			before: map[string]string{"team/reference_a.md": mem("A", "reference", "The board is at b.example.test.\n"), "team/MEMORY.md": memory.RedactionMarker},
+			order:  []string{"team/reference_a.md"},
+			after:  map[string]string{"team/reference_a.md": mem("A", "reference", "The board is at b.example.test.\n"), "team/MEMORY.md": line("A", "reference_a.md")},
+			said:   []string{"edit team/MEMORY.md"},
+		},
 		"short texts under different names": {
 			before: map[string]string{"a.md": mem("Billing", "project", "Owner: Ada\n"), "b.md": mem("Search", "project", "Owner: Ada\n"), "MEMORY.md": line("Billing", "a.md") + line("Search", "b.md")},
 			order:  []string{"a.md", "b.md"},

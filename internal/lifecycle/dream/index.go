@@ -41,8 +41,9 @@ func (t *tree) tidyIndexes() {
 		t.freshenLines(scope, f, &x)
 		t.shortenLines(scope, f, &x, func(raw []byte) bool { return utf8.RuneCount(raw) > memory.MaxIndexLineChars }, fitsChars)
 		t.fitCaps(scope, f, &x)
-		if text := x.Render(); !bytes.Equal(text, f.text) {
-			f.text = text
+		if !bytes.Equal(x.Render(), f.text) {
+			x.DropMarker()
+			f.text = x.Render()
 		}
 	}
 }

@@ -362,6 +362,13 @@ func TestOneAtATime(t *testing.T) {
 func TestModelWithAList(t *testing.T) {
 	f := newFixture(t)
 	f.JSON = true
+	gone := f.store.File(memories.Ref{Scope: memory.ScopeTeam, Path: "reference_gone.md"})
+	if err := os.MkdirAll(filepath.Dir(gone), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(gone, []byte(memory.RedactionMarker), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	f.talk.person("the deploy of yesterday broke because the migration ran twice")
 	m := &scripted.Model{Turns: []scripted.Turn{
 		scripted.Say("Here:\n```json\n[{\"name\":\"Migration ran twice\",\"type\":\"project\",\"description\":\"why the deploy broke\",\"body\":\"The migration ran twice on 2026-03-09.\"}," +
@@ -375,6 +382,9 @@ func TestModelWithAList(t *testing.T) {
 	}
 	if asked := m.Asked(); !strings.Contains(asked[0].Messages[0].Parts[0].Text, "migration ran twice") || !strings.Contains(asked[0].System, "feedback:") {
 		t.Error("the model was not shown what was said, or the types")
+	}
+	if strings.Contains(m.Asked()[0].Messages[0].Parts[0].Text, "reference_gone") {
+		t.Error("a redaction's marker is shown as a memory")
 	}
 	for _, typ := range memory.AllTypes() {
 		for _, e := range typ.Definition().Examples {

@@ -117,7 +117,7 @@ func (d *Dir) editIndex(edit func(*memory.Index) error) ([]memory.Violation, err
 		}
 		text := x.Render()
 		if string(text) != string(old) {
-			dropMarker(&x)
+			x.DropMarker() // one that gets lines again begins anew
 			text = x.Render()
 			err = d.replace(memory.IndexName, text, want, time.Time{})
 			if (errors.Is(err, ErrChanged) || errors.Is(err, fs.ErrExist)) && try < indexTries {

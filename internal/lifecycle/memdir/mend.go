@@ -84,7 +84,7 @@ func (d *Dir) mend(ctx context.Context, first func(*memory.Index)) (report Index
 			return err
 		}
 		report.Warnings, err = d.editIndex(func(x *memory.Index) error {
-			dropMarker(x)
+			x.DropMarker()
 			first(x)
 			now, err := d.report(ctx, x.Render())
 			if err != nil {
@@ -113,11 +113,6 @@ func (d *Dir) mend(ctx context.Context, first func(*memory.Index)) (report Index
 func (d *Dir) redacted(name string) bool {
 	text, _, err := d.read(name)
 	return err == nil && memory.IsRedactionMarker(text)
-}
-
-// dropMarker takes the marker of a redaction out of an index that gets lines again.
-func dropMarker(x *memory.Index) {
-	x.Lines = slices.DeleteFunc(x.Lines, func(l memory.IndexLine) bool { return l.Entry == nil && memory.IsRedactionMarker(l.Raw) })
 }
 
 // Has reports whether there is a file of this name, or may be: false is certain. What
