@@ -66,11 +66,21 @@ func (s *Service) ReportConflict(ctx context.Context, c Call, key memory.Project
 	if err := save(ctx, s.settings, scope, settingConflictPrefix+n.ID, conflictText{n.Theirs}, 0); err != nil {
 		return Conflict{}, err
 	}
+	hollow, err := s.hollowConflicts(ctx, key, n.Path, etag)
+	if err != nil {
+		return Conflict{}, err
+	}
 	var dropped []string
 	kept := n
 	_, _, err = update(ctx, s.settings, scope, settingConflicts, []listedConflict(nil), func(list *[]listedConflict) error {
 		dropped = nil
+		next := slices.Clone(*list)
 		for _, have := range *list {
+			if slices.Contains(hollow, have.ID) {
+				next = slices.DeleteFunc(next, func(l listedConflict) bool { return l.ID == have.ID })
+				dropped = append(dropped, have.ID)
+				continue
+			}
 			if have.Path == n.Path && have.ETag == etag {
 				kept = have.Conflict
 				kept.Theirs = n.Theirs
@@ -80,7 +90,7 @@ func (s *Service) ReportConflict(ctx context.Context, c Call, key memory.Project
 		}
 		short := n
 		short.Theirs = nil
-		next := append(slices.Clone(*list), listedConflict{short, etag})
+		next = append(next, listedConflict{short, etag})
 		if over := len(next) - s.Limits.Conflicts; over > 0 {
 			for _, old := range next[:over] {
 				dropped = append(dropped, old.ID)
@@ -94,6 +104,29 @@ func (s *Service) ReportConflict(ctx context.Context, c Call, key memory.Project
 		return Conflict{}, err
 	}
 	return kept, s.dropConflictTexts(ctx, scope, dropped)
+}
+
+// hollowConflicts returns the ids of the open conflicts about this text whose kept text is
+// another, as an import leaves them where it must not take the text over. Nobody is shown
+// those, so they are no reason not to keep the text when it is reported.
+func (s *Service) hollowConflicts(ctx context.Context, key memory.ProjectKey, path memory.Path, etag memory.ETag) (ids []string, err error) {
+	list, err := s.listedConflicts(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range list {
+		if l.Path != path || l.ETag != etag {
+			continue
+		}
+		text, err := s.conflictText(ctx, key, l.ID)
+		if err != nil {
+			return nil, err
+		}
+		if memory.ETagOf(text) != etag {
+			ids = append(ids, l.ID)
+		}
+	}
+	return ids, nil
 }
 
 type listedConflict struct {

@@ -3,6 +3,7 @@ package service_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -563,4 +564,44 @@ func TestRedactedThoughTimeIsOver(t *testing.T) {
 	record("ended early, ask again; revision 6; why: leak; 1 versions")
 	broken.gone = false
 	again("b.md", "c.md")
+}
+
+// TestConflictReportedAgainAfterImport: an import that takes a conflict over without its
+// text, since the strict rules refuse it, does not keep the text out that is reported anew.
+func TestConflictReportedAgainAfterImport(t *testing.T) {
+	w := newWorld(t, inmem.New(inmem.Options{}), service.Limits{})
+	ctx := t.Context()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(w.put("a.md", "hub's"))
+	report := func(text string) service.Conflict {
+		t.Helper()
+		x, err := w.ReportConflict(ctx, writer, key, service.Conflict{Path: "a.md", Theirs: []byte(text)})
+		must(err)
+		return x
+	}
+	mine, other := report("mine"), report("other")
+	name := "conflict/" + mine.ID
+	_, version, err := w.backend.Setting(ctx, key.String(), name)
+	must(err)
+	doc, err := json.Marshal(map[string][]byte{"theirs": []byte(memory.RedactionMarker)}) // what the import writes
+	must(err)
+	must(w.backend.PutSetting(ctx, key.String(), name, doc, version))
+	again, twice := report("mine"), report("mine")
+	if again.ID == mine.ID || twice.ID != again.ID {
+		t.Errorf("ids %s, then %s and %s; want a new one, once", mine.ID, again.ID, twice.ID)
+	}
+	list, _, err := w.Conflicts(ctx, writer, key, service.Page{Size: 100})
+	must(err)
+	if len(list) != 2 || list[0].ID != other.ID || string(list[1].Theirs) != "mine" {
+		t.Errorf("listed %+v, want other and mine", list)
+	}
+	must(w.ResolveConflict(ctx, writer, key, again.ID))
+	if err := w.ResolveConflict(ctx, writer, key, mine.ID); !errors.Is(err, memory.ErrNotFound) {
+		t.Errorf("the hollow one: %v, want that it is gone", err)
+	}
 }
