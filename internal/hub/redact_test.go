@@ -362,3 +362,33 @@ func TestTextBelowAMarker(t *testing.T) {
 		t.Errorf("restored: %q, %v", got.GetMemory().GetContent(), err)
 	}
 }
+
+// TestRedactLeavesBlankTextsAlone: a memory that once was as blank as the redacted one is
+// none of its copies.
+func TestRedactLeavesBlankTextsAlone(t *testing.T) {
+	onBoth(t, func(t *testing.T, h *hubtest.Hub) {
+		c := as(t, h, h.Token("acme", "app", "writer"))
+		blank := func(path, text string) *memsvcv1.Change {
+			return &memsvcv1.Change{Path: path, Action: &memsvcv1.Change_Put{Put: &memsvcv1.PutAction{Content: []byte(text)}}}
+		}
+		c.mustCommit(t, blank("a.md", "\n"), blank("b.md", "\n"), blank("c.md", "\n"))
+		c.mustCommit(t, put("a.md", leak), put("b.md", "other"))
+		c.mustCommit(t, blank("a.md", "\t\n"), blank("b.md", "\t\n"))
+		c.mustCommit(t, put("b.md", "more"))
+		c.conflict(t, "c.md", leak)
+		res := as(t, h, h.Token("acme", "", "admin")).redact(t, "a.md")
+		if got, want := summary(res), "c.md 0+1, a.md 3+0"; got != want {
+			t.Errorf("redacted %v, want %v", got, want)
+		}
+		for _, tc := range []struct {
+			path string
+			rev  int64
+			want string
+		}{{"b.md", 1, "\n"}, {"b.md", 3, "\t\n"}, {"c.md", 1, "\n"}} {
+			m, err := c.GetMemory(c.ctx(t), &memsvcv1.GetMemoryRequest{Name: project + "/memories/" + tc.path, Revision: tc.rev})
+			if err != nil || string(m.GetMemory().GetContent()) != tc.want {
+				t.Errorf("%s at %d: %q, %v; want %q", tc.path, tc.rev, m.GetMemory().GetContent(), err, tc.want)
+			}
+		}
+	})
+}

@@ -172,7 +172,7 @@ func (s *Service) redactTargets(ctx context.Context, c Call, key memory.ProjectK
 			if t.whole && p == t.path {
 				req.ETags = nil
 			} else if len(req.ETags) == 0 {
-				req.ETags = t.all() // none of them is here: only conflict texts are
+				req.ETags = t.all(p) // none of them is here: only conflict texts are
 			}
 			res, err := s.Backend.Redact(ctx, req)
 			if errors.Is(err, memory.ErrNotFound) {

@@ -21,6 +21,8 @@ type redactTargets struct {
 	prints  []string
 	texts   map[string]bool // the fingerprints of whole texts among prints
 	secrets map[string]bool // those of secrets
+	// blank are the etags of texts with nothing in them; see isBlank.
+	blank map[memory.ETag]bool
 	// onward are the names under which the memory, renamed, went on.
 	onward map[memory.Path]bool
 }
@@ -49,7 +51,11 @@ func (t *redactTargets) order() []memory.Path {
 	return paths
 }
 
-func (t *redactTargets) all() []memory.ETag { return slices.Sorted(maps.Keys(t.taken)) }
+// all returns the etags of the texts, for a path where none of them is stored but a
+// conflict about one is: there are always some.
+func (t *redactTargets) all(p memory.Path) []memory.ETag {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(t.taken)), func(e memory.ETag) bool { return p != t.path && t.blank[e] })
+}
 
 // takesConflict reports whether the text of a kept conflict is to go.
 func (t *redactTargets) takesConflict(x listedConflict, text []byte) bool {
@@ -62,6 +68,10 @@ func (t *redactTargets) takesConflict(x listedConflict, text []byte) bool {
 // isBlank reports whether there is nothing in a text that could leak. Such texts are all
 // alike; to take them for copies of each other would hit memories that are not meant.
 func isBlank(content []byte) bool { return len(bytes.TrimSpace(content)) == 0 }
+
+// blankTexts are those that editors and programs leave. Their etags are known though no
+// version holds the text any more.
+var blankTexts = []string{"", "\n", "\r\n", "\n\n", " ", " \n"}
 
 // eachVersion calls look for every stored version of the project, oldest first, those
 // included that outlived the retention of their commit.
@@ -87,7 +97,10 @@ func (s *Service) eachVersion(ctx context.Context, key memory.ProjectKey, look f
 func (s *Service) targetsOf(ctx context.Context, policy Policy, key memory.ProjectKey, path memory.Path, etags []memory.ETag) (*redactTargets, error) {
 	t := &redactTargets{
 		path: path, whole: len(etags) == 0, key: policy.FingerprintKey, at: map[memory.Path]*redactPlace{}, taken: map[memory.ETag]bool{},
-		texts: map[string]bool{}, secrets: map[string]bool{}, onward: map[memory.Path]bool{},
+		texts: map[string]bool{}, secrets: map[string]bool{}, blank: map[memory.ETag]bool{}, onward: map[memory.Path]bool{},
+	}
+	for _, text := range blankTexts {
+		t.blank[memory.ETagOf([]byte(text))] = true
 	}
 	own, err := s.ownTexts(ctx, key, t)
 	if err != nil {
@@ -165,7 +178,7 @@ func (s *Service) findPlaces(ctx context.Context, key memory.ProjectKey, t *reda
 		switch mine := ch.Path == t.path; {
 		case t.taken[ch.ETag] && (mine || !isBlank(ch.Content)):
 			note(ch.Path, ch.ETag).versions++
-		case t.taken[ch.PreviousETag] && (mine || ch.PreviousETag != memory.ETagOf(nil)):
+		case t.taken[ch.PreviousETag] && (mine || !t.blank[ch.PreviousETag]):
 			note(ch.Path, ch.PreviousETag) // the text itself is no longer kept
 		}
 		return nil
@@ -182,7 +195,8 @@ func (s *Service) findPlaces(ctx context.Context, key memory.ProjectKey, t *reda
 }
 
 // ownTexts returns the etags of the memory's texts: all of the path, and those that a
-// life of it had under an earlier name. It also notes where the memory went on to.
+// life of it had under an earlier name. It also notes where the memory went on to, and
+// which etags of the project are of blank texts.
 func (s *Service) ownTexts(ctx context.Context, key memory.ProjectKey, t *redactTargets) (map[memory.ETag]bool, error) {
 	type step struct {
 		rev         memory.Revision
@@ -193,6 +207,9 @@ func (s *Service) ownTexts(ctx context.Context, key memory.ProjectKey, t *redact
 	marker := memory.ETagOf([]byte(memory.RedactionMarker))
 	err := s.eachVersion(ctx, key, func(rev memory.Revision, ch *memory.AppliedChange) error {
 		steps[ch.Path] = append(steps[ch.Path], step{rev, ch.ETag, ch.PreviousETag, ch.RenamedFrom})
+		if ch.ETag != "" && isBlank(ch.Content) {
+			t.blank[ch.ETag] = true
+		}
 		if ch.RenamedFrom == t.path {
 			t.onward[ch.Path] = true
 		}
