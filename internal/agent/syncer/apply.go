@@ -33,6 +33,9 @@ func (c *cycle) applyAll(ctx context.Context, actions []reconcile.Action) error 
 		if err := c.fetch(ctx, need); err != nil {
 			return err
 		}
+		if err := c.askLosing(ctx, actions[:n]); err != nil {
+			return err
+		}
 		if err := c.trashAll(ctx, actions[:n]); err != nil {
 			return err
 		}
@@ -58,6 +61,10 @@ func (c *cycle) applyAll(ctx context.Context, actions []reconcile.Action) error 
 // apply carries out one action. Its error ends the cycle; trouble with one file does not.
 func (c *cycle) apply(ctx context.Context, a reconcile.Action) error {
 	p := a.Path
+	if c.unasked[p] {
+		c.result.Pending++
+		return nil
+	}
 	switch a.Kind {
 	case reconcile.Agree:
 		return c.agree(ctx, a)
@@ -232,6 +239,7 @@ func (c *cycle) trashAll(ctx context.Context, actions []reconcile.Action) error 
 	for _, a := range actions {
 		why := ""
 		switch p := a.Path; {
+		case c.unasked[p]:
 		case a.Kind == reconcile.PullDelete && memory.IsIndex(p) && a.Base.Local != a.Base.Hub:
 		case a.Kind == reconcile.PullDelete:
 			why = trashDeleted

@@ -77,6 +77,10 @@ type cycle struct {
 	asked       map[memory.ETag]bool
 	asking      [][]byte
 	askingBytes int
+	// unasked are the paths whose texts the hub could not be asked about: they wait.
+	// askErr is why.
+	unasked map[memory.Path]bool
+	askErr  error
 	// renamed are the paths that commits since the cursor renamed, new from old; moves
 	// are those where a local file follows (see moves.go).
 	renamed map[memory.Path]memory.Path
@@ -140,6 +144,7 @@ func (s *Syncer) cycle(ctx context.Context, follow bool) (Result, error) {
 
 		redactedAt: map[memory.Path]bool{},
 		redacted:   map[memory.ETag]bool{},
+		unasked:    map[memory.Path]bool{},
 	}
 	err := c.run(ctx)
 	if err == nil {

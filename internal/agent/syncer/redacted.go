@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/memsvc/memsvc/internal/agent/reconcile"
 	"github.com/memsvc/memsvc/internal/memory"
 )
 
@@ -322,20 +323,107 @@ func (c *cycle) answer(ctx context.Context) error {
 	if len(c.asking) == 0 {
 		return nil
 	}
-	gone, err := c.s.ports.Remote.Redacted(ctx, c.asking)
+	asking := c.asking
+	c.asking, c.askingBytes = nil, 0
+	gone, err := c.s.ports.Remote.Redacted(ctx, asking)
 	if errors.Is(err, ErrCannotTell) && c.s.judged != nil {
 		c.s.judged.blind = true
 	}
 	if err != nil && !errors.Is(err, ErrCannotTell) {
+		for _, text := range asking {
+			delete(c.asked, memory.ETagOf(text))
+		}
 		return &stepError{step: "ask which texts were redacted", err: err}
 	}
-	for i, text := range c.asking {
+	for i, text := range asking {
 		if err == nil && gone[i] {
 			c.redacted[memory.ETagOf(text)] = true
 		}
 	}
-	c.asking, c.askingBytes = nil, 0
 	return nil
+}
+
+// askLosing asks in one go about the texts that the actions may take from their place, so
+// that no copy is kept of one that was redacted. Where the question fails these paths
+// wait for a later cycle, and others do not; it is put once in a cycle then.
+func (c *cycle) askLosing(ctx context.Context, actions []reconcile.Action) error {
+	var paths []memory.Path
+	err := c.askErr
+	for _, a := range actions {
+		texts, err2 := c.losing(ctx, a)
+		if err2 != nil {
+			return err2
+		}
+		open := false
+		for _, text := range texts {
+			open = open || len(text) > 0 && !c.answered(text)
+			if err == nil {
+				err = c.ask(ctx, text)
+			}
+		}
+		if open {
+			paths = append(paths, a.Path)
+		}
+	}
+	if err == nil {
+		err = c.answer(ctx)
+	}
+	if err == nil || interrupted(ctx, err) {
+		return err
+	}
+	if c.askErr == nil {
+		c.askErr = err
+		c.errs = append(c.errs, err)
+	}
+	for _, p := range paths {
+		c.unasked[p] = true
+	}
+	return nil
+}
+
+// answered reports whether nothing needs to be asked about a text in this cycle any more.
+func (c *cycle) answered(text []byte) bool {
+	e := memory.ETagOf(text)
+	return c.redacted[e] || c.asked[e]
+}
+
+// losing returns the texts that an action may take from their place here, and what they
+// were made on.
+func (c *cycle) losing(ctx context.Context, a reconcile.Action) ([][]byte, error) {
+	at, f := a.Path, c.remote[a.Path]
+	switch a.Kind {
+	case reconcile.PullDelete:
+	case reconcile.Pull, reconcile.Merge:
+		from, moved := c.moves[a.Path]
+		if moved = moved && a.Local == ""; moved {
+			at = from
+		}
+		stale := a.Kind == reconcile.Pull && c.stale[a.Path]
+		if f.Content == nil || memory.IsIndex(a.Path) || !moved && !stale && a.Kind == reconcile.Pull {
+			return nil, nil
+		}
+	default:
+		return nil, nil
+	}
+	if c.local[at] == "" || c.snap.Files[at].Size > memory.MaxMemoryBytes {
+		return nil, nil
+	}
+	local, err := c.s.ports.Local.Read(ctx, at)
+	if err != nil || memory.ETagOf(local) != c.local[at] {
+		return nil, ctx.Err() // whoever carries the action out reads it again, and says what is wrong
+	}
+	if a.Kind == reconcile.PullDelete {
+		return [][]byte{local}, nil
+	}
+	ancestorAt := at
+	if _, known := c.base[at]; !known {
+		ancestorAt = a.Path
+	}
+	base, hasBase := c.ancestor(ctx, ancestorAt)
+	if a.Kind == reconcile.Merge && at == a.Path && reconcile.MergeTexts(a.Path, base, hasBase, local, f.Content).OK {
+		return nil, nil
+	}
+	return [][]byte{base, local}, nil
 }
 
 // wasRedacted reports whether a text that is about to lose its place was redacted, and

@@ -361,3 +361,88 @@ func TestRedactionThatWaits(t *testing.T) {
 		}
 	}
 }
+
+// TestConflictsAreAskedTogether: however many texts lose their place at once, in a pull or
+// because others were faster, the hub is asked once whether they were redacted.
+func TestConflictsAreAskedTogether(t *testing.T) {
+	for _, when := range []string{"pull", "push"} {
+		w := newWorld(t)
+		a, b := w.machine("a"), w.machine("b")
+		at := func(i int) memory.Path { return memory.Path(fmt.Sprintf("p%d.md", i)) }
+		const n = 50
+		for i := range n {
+			a.save(at(i), "base\n")
+		}
+		w.settle(a, b)
+		for i := range n {
+			a.save(at(i), fmt.Sprintf("hub %d\n", i))
+			b.save(at(i), fmt.Sprintf("mine %d\n", i))
+		}
+		if when == "pull" {
+			a.sync()
+		}
+		b.remote.Hook = func(op string, after bool) error {
+			if op == "push" && !after {
+				b.remote.Hook = nil
+				a.sync()
+			}
+			return nil
+		}
+		clear(b.remote.Calls)
+		b.sync()
+		if got := len(b.state.Link().Conflicts); got != n {
+			t.Errorf("%s: %d conflicts, want %d", when, got, n)
+		}
+		if got := b.remote.Calls["redacted"]; got != 1 {
+			t.Errorf("%s: asked %d times, want once", when, got)
+		}
+	}
+}
+
+// TestFailingQuestionHoldsItsPathsAlone: while the hub does not answer which texts were
+// redacted, what would lose its place stays there, and all else goes on.
+func TestFailingQuestionHoldsItsPathsAlone(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.machine("a"), w.machine("b")
+	for _, p := range []memory.Path{"p.md", "q.md", "gone.md", "old.md"} {
+		a.save(p, "base of "+string(p)+"\n")
+	}
+	w.settle(a, b)
+	a.save("p.md", "hub\n")
+	a.save("q.md", "hub too\n")
+	a.Delete("gone.md")
+	b.save("p.md", "mine\n")
+	b.save("q.md", "mine too\n")
+	a.sync()
+	b.remote.Hook = func(op string, after bool) error {
+		if op == "redacted" && !after {
+			return &memory.Error{Reason: memory.ReasonInternal, Message: "boom"}
+		}
+		return nil
+	}
+	for i := range 3 {
+		text := fmt.Sprint(i, "\n")
+		a.save("z.md", text)
+		a.sync()
+		b.save("y.md", text)
+		clear(b.remote.Calls)
+		if err := b.syncErr(); !errors.Is(err, memory.ErrInternal) {
+			t.Fatal(err)
+		}
+		b.want(files{"p.md": "mine\n", "q.md": "mine too\n", "gone.md": "base of gone.md\n", "old.md": "base of old.md\n", "y.md": text, "z.md": text})
+		w.want(files{"p.md": "hub\n", "q.md": "hub too\n", "old.md": "base of old.md\n", "y.md": text, "z.md": text})
+		if n := b.remote.Calls["redacted"]; n != 1 {
+			t.Errorf("asked %d times in one cycle", n)
+		}
+		if n := len(b.state.Link().Conflicts); n != 0 {
+			t.Errorf("%d conflicts already", n)
+		}
+	}
+	b.remote.Hook = nil
+	w.settle(b, a)
+	b.want(files{"p.md": "hub\n", "q.md": "hub too\n", "old.md": "base of old.md\n", "y.md": "2\n", "z.md": "2\n"})
+	if n := len(b.state.Link().Conflicts); n != 2 {
+		t.Errorf("%d conflicts, want 2", n)
+	}
+	b.holds("mine", "mine too", "base of gone.md")
+}

@@ -129,6 +129,9 @@ func (c *cycle) mergeCurrent(ctx context.Context, batch []unit, e *memory.Error)
 			c.agreeOn(m.Path, i, f.ETag, f.Revision, f.Content)
 		}
 	}
+	if err := c.askConcerned(ctx, batch, failed); err != nil {
+		return nil, err
+	}
 	concerned := false
 	for _, u := range batch {
 		if !slices.ContainsFunc(u, func(o out) bool { return failed[o.Path] }) {
@@ -157,19 +160,46 @@ func (c *cycle) mergeCurrent(ctx context.Context, batch []unit, e *memory.Error)
 	return rest, c.save(ctx)
 }
 
+// askConcerned asks about the texts that may lose their place where preconditions failed.
+func (c *cycle) askConcerned(ctx context.Context, batch []unit, failed map[memory.Path]bool) error {
+	var paths []memory.Path
+	for _, u := range batch {
+		if !slices.ContainsFunc(u, func(o out) bool { return failed[o.Path] }) {
+			continue
+		}
+		for _, o := range u {
+			paths = append(paths, o.Path)
+		}
+	}
+	if err := c.fetch(ctx, paths); err != nil {
+		return err
+	}
+	var actions []reconcile.Action
+	for _, p := range paths {
+		if a, ok := c.decide(p); ok {
+			actions = append(actions, a)
+		}
+	}
+	return c.askLosing(ctx, actions)
+}
+
+// decide decides one path anew.
+func (c *cycle) decide(p memory.Path) (reconcile.Action, bool) {
+	b := c.base[p]
+	if a, ok := reconcile.Decide(p, planned(b), c.local[p], c.remote[p].ETag); ok {
+		return a, true
+	}
+	a := reconcile.Action{Path: p, Kind: reconcile.Push, Base: planned(b), Local: c.local[p], Remote: c.remote[p].ETag}
+	return a, memory.IsIndex(p) && b.Local != b.Hub
+}
+
 // settle decides one path anew and carries the decision out.
 func (c *cycle) settle(ctx context.Context, p memory.Path) error {
 	if err := c.fetch(ctx, []memory.Path{p}); err != nil {
 		return err
 	}
-	b := c.base[p]
-	a, ok := reconcile.Decide(p, planned(b), c.local[p], c.remote[p].ETag)
-	if !ok && memory.IsIndex(p) && b.Local != b.Hub {
-		a = reconcile.Action{Path: p, Kind: reconcile.Push, Base: planned(b), Local: c.local[p], Remote: c.remote[p].ETag}
-		ok = true
+	if a, ok := c.decide(p); ok {
+		return c.apply(ctx, a)
 	}
-	if !ok {
-		return nil
-	}
-	return c.apply(ctx, a)
+	return nil
 }
