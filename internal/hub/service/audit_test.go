@@ -351,6 +351,18 @@ func TestRefusalsAreBounded(t *testing.T) {
 			t.Errorf("%s: counted %d, want 3000: none is to be missing", action, counted[action])
 		}
 	}
+	// Nor is a crowd of odd refusals of a token anybody else's of the same name.
+	for i, other := range []service.Principal{
+		{Name: reader.Principal.Name, Team: "rival", Role: service.Reader},
+		{Name: reader.Principal.Name, Team: reader.Principal.Team, Role: service.Reader, TokenID: "another"},
+	} {
+		if err := w.PurgeProject(t.Context(), service.Call{Principal: other}, memory.ProjectKey{Team: other.Team, Project: "p"}); !errors.Is(err, memory.ErrPermissionDenied) {
+			t.Fatal(err)
+		}
+		if e := w.rows(t)[0]; e.Subject == "others" || e.Team != other.Team {
+			t.Errorf("%d: the newest event is %+v, want who, where and what", i, e)
+		}
+	}
 	// Who did nothing before is on record whole.
 	if err := w.PurgeProject(t.Context(), writer, key); !errors.Is(err, memory.ErrPermissionDenied) {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -16,8 +17,9 @@ const (
 	// foldSpan is for how long equal refusals of one principal are one event with a count.
 	foldSpan = time.Hour
 	// maxDistinct is how many different refusals of one principal are events of their own
-	// within a span; what goes beyond is one event for each action and reason. All identities that
-	// no rule gives a role are one principal in this: anybody may get one of some issuers.
+	// within a span (see whose); what goes beyond is one event for each action and reason. All
+	// identities that no rule gives a role are one principal in this: anybody may get one of
+	// some issuers.
 	maxDistinct = 100
 	// flushEvery is how often counts are written. Those since then are lost with the
 	// process; the event itself is there.
@@ -42,9 +44,11 @@ type refuser struct {
 
 // folded is an event that may have happened more often than is written.
 type folded struct {
-	id   int64 // 0: it is being written
-	more int64
-	last time.Time
+	id    int64 // 0: it is being written
+	more  int64
+	last  time.Time
+	over  bool // its span has ended
+	waits bool // it is among those that ended
 }
 
 func newRefusals() *refusals { return &refusals{by: map[string]*refuser{}} }
@@ -102,6 +106,10 @@ func (f *refusals) fold(who string, home memory.Team, r refusal, reason memory.R
 			delete(by.rows, key)
 			by.distinct--
 		}
+		if row.waits { // its span ended meanwhile
+			row.waits = false
+			f.ended = slices.DeleteFunc(f.ended, func(r *folded) bool { return r == row })
+		}
 		lost, row.more = 1+row.more, 0
 		return lost
 	}
@@ -114,11 +122,20 @@ func (f *refusals) endLocked(who string) {
 		return
 	}
 	for _, row := range by.rows {
+		row.over = true
 		if row.more > 0 || row.id == 0 {
-			f.ended = append(f.ended, row)
+			f.waitLocked(row)
 		}
 	}
 	delete(f.by, who)
+}
+
+// waitLocked has a row whose span is over wait for its count to be written.
+func (f *refusals) waitLocked(row *folded) {
+	if !row.waits {
+		row.waits = true
+		f.ended = append(f.ended, row)
+	}
 }
 
 // unwritten is a count that is to be written.
@@ -146,7 +163,7 @@ func (f *refusals) take(now time.Time) (out []unwritten) {
 	}
 	var waiting []*folded
 	for _, row := range f.ended {
-		if row.id == 0 {
+		if row.waits = row.id == 0; row.waits {
 			waiting = append(waiting, row)
 		}
 		add(row)
@@ -160,19 +177,35 @@ func (f *refusals) take(now time.Time) (out []unwritten) {
 	return out
 }
 
-// giveBack takes a count back that could not be written. It waits with the ended ones, in
-// case its span has ended meanwhile.
+// giveBack takes a count back that could not be written.
 func (f *refusals) giveBack(u unwritten) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.ended = append(f.ended, &folded{id: u.id, more: u.n, last: u.last})
+	if u.row.more += u.n; u.row.last.Before(u.last) {
+		u.row.last = u.last
+	}
+	if u.row.over {
+		f.waitLocked(u.row)
+	}
+}
+
+// whose names whom a refusal counts for: the token, or the name within its team, as the
+// same name may be given in every team.
+func whose(p Principal) string {
+	switch {
+	case p.Role == NoRole:
+		return ""
+	case p.TokenID != "":
+		return "token " + p.TokenID
+	}
+	return string(p.Team) + "\x00" + p.Name
 }
 
 // record puts a refusal on record, with those equal to it.
 func (s *Service) record(ctx context.Context, c Call, r refusal, e *memory.Error) {
-	who, home := c.Principal.Name, c.Principal.Team
-	if c.Principal.Role == NoRole {
-		who, home = "", ""
+	who, home := whose(c.Principal), c.Principal.Team
+	if who == "" {
+		home = ""
 	}
 	r, row, done := s.refusals.fold(who, home, r, e.Reason, s.Now())
 	if row == nil {
