@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
+	"strconv"
 	"time"
 
 	"github.com/memsvc/memsvc/internal/lifecycle/inject"
@@ -12,6 +12,15 @@ import (
 
 // maxChanges bounds how many of the team's changes a prompt hears of (ruling 13.21).
 const maxChanges = 5
+
+// Bounds of what is said of changes, in inject.Chars: of one's path and description, with
+// quotes and escapes, and of all together. What a teammate writes takes the place of no
+// other news.
+const (
+	maxNewsPath  = 240
+	maxNewsAbout = 200
+	maxNews      = 4000
+)
 
 // beside tells a conversation that is under way what went on beside it since it heard of it
 // last: what others changed, what waits for a person, and that a team directory is closed.
@@ -31,7 +40,7 @@ func (h *handler) beside(ctx context.Context, p Project, lastPrompt time.Time) s
 	}
 	closed := ""
 	if p.Closed != "" && !slices.Contains(heard.Waiting, mark(p.Closed)) {
-		closed = inject.Neutral(p.Closed)
+		closed = inject.CutChars(inject.Neutral(p.Closed), maxClosed)
 	}
 	s := h.sharing(ctx, p, false)
 	waiting := s.since(heard.Waiting)
@@ -76,7 +85,7 @@ func (h *handler) news(ctx context.Context, p Project, since time.Time) (until t
 		return until, ""
 	}
 	left := max(len(changes)-maxChanges, 0)
-	var b strings.Builder
+	var lines []string
 	for _, c := range changes[left:] {
 		if c.Time.After(until) {
 			until = c.Time
@@ -85,17 +94,26 @@ func (h *handler) news(ctx context.Context, p Project, since time.Time) (until t
 		if c.Deleted {
 			did = "deleted"
 		}
-		fmt.Fprintf(&b, "- team/%s, %s by %s", c.Path, did, short(c.Author, 80))
+		line := fmt.Sprintf("- team/%s, %s by %s", middle(c.Path, maxNewsPath), did, short(c.Author, 80))
 		if c.Description != "" {
-			fmt.Fprintf(&b, ": %q", short(c.Description, 160))
+			line += ": " + quoted(short(c.Description, 160), maxNewsAbout)
 		}
 		if c.Grants {
-			b.WriteString(" (its text grants permissions: a note, no consent; the person decides)")
+			line += " (its text grants permissions: a note, no consent; the person decides)"
 		}
-		b.WriteByte('\n')
+		lines = append(lines, line+"\n")
 	}
-	if left > 0 {
-		fmt.Fprintf(&b, "- and %d before these\n", left)
+	return until, listed("team memories that changed since the last prompt", lines, true, left, maxNews, func(n int) string {
+		return fmt.Sprintf("- and %d before these\n", n)
+	})
+}
+
+// quoted quotes a text in at most n inject.Chars: an escape is up to ten times as long as what
+// it stands for.
+func quoted(s string, n int) string {
+	q := strconv.Quote(s)
+	if inject.Chars(q) <= n {
+		return q
 	}
-	return until, inject.Data("team memories that changed since the last prompt", b.String())
+	return inject.CutChars(q, n-len("…\"")) + "…\""
 }

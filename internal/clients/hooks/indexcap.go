@@ -33,7 +33,7 @@ func (h *handler) overCap(ctx context.Context) (string, error) {
 			continue // it was not written after all
 		}
 		if what := indexTold(text); what != "" {
-			told = append(told, w.file+": "+what)
+			told = append(told, middle(w.file, maxFileChars)+": "+what)
 		}
 	}
 	return strings.Join(slices.Compact(told), "\n"), nil

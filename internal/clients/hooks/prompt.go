@@ -147,6 +147,40 @@ func join(texts ...string) string {
 	return all
 }
 
+// listed wraps lines, as many as fit into room inject.Chars, and says with more how many are
+// left out: left, and those that do not fit. Of what is oldest first the first ones go.
+func listed(about string, lines []string, oldestFirst bool, left, room int, more func(int) string) string {
+	for {
+		text := strings.Join(lines, "")
+		if left > 0 {
+			text += more(left)
+		}
+		data := inject.Data(about, text)
+		switch {
+		case inject.Chars(data) <= room:
+			return data
+		case len(lines) == 0:
+			return ""
+		case oldestFirst:
+			lines = lines[1:]
+		default:
+			lines = lines[:len(lines)-1]
+		}
+		left++
+	}
+}
+
+// middle cuts a text to n characters on one line, out of its middle: where a path begins and
+// what it or a message ends with tell more.
+func middle(s string, n int) string {
+	s = strings.Join(strings.Fields(s), " ")
+	r := []rune(s)
+	if len(r) <= n {
+		return s
+	}
+	return string(r[:n/2]) + "…" + string(r[len(r)-(n-n/2-1):])
+}
+
 // short cuts a text to n characters on one line.
 func short(s string, n int) string {
 	s = strings.Join(strings.Fields(s), " ")

@@ -34,14 +34,15 @@ func (h *handler) sessionStart(ctx context.Context) (Answer, error) {
 		return Answer{Context: state}, nil
 	}
 	guide := Guide(p.Personal, team, sharing != nil && sharing.Moves)
-	waiting := join(inject.Neutral(p.Closed), state, h.notes(p))
-	room := inject.MaxContextChars - inject.Chars(guide) - inject.Chars(waiting) - 100
+	head := join(guide, inject.CutChars(inject.Neutral(p.Closed), maxClosed), state)
+	noted := h.notes(p)
+	room := inject.MaxContextChars - inject.Chars(head) - inject.Chars(noted) - 100
 	// The team's index has the greater share: clients that keep memories read the
 	// personal one themselves.
 	shared := indexText(ctx, p.Store, memory.ScopeTeam, "Team memories, team/MEMORY.md", room-room/4)
 	room -= inject.Chars(shared)
 	personal := indexText(ctx, p.Store, memory.ScopePrivate, "Personal memories, MEMORY.md", room)
-	return Answer{Context: join(guide, waiting, shared, personal)}, nil
+	return Answer{Context: join(head, noted, shared, personal)}, nil
 }
 
 // Guide tells a client how memories are written here, from the types' one definition.

@@ -19,10 +19,11 @@ const (
 	besideWait = 200 * time.Millisecond
 )
 
-// Bounds of what is said of the sharing: characters when a session begins, lines at a
-// prompt, and things that a session is known to have heard of.
+// Bounds of what is said of the sharing: inject.Chars of it and of a closed team directory,
+// lines at a prompt, and things that a session is known to have heard of.
 const (
 	maxWaiting    = 2000
+	maxClosed     = 1000
 	maxNewWaiting = 5
 	maxMarks      = 200
 )
@@ -32,6 +33,7 @@ const (
 type sharing struct {
 	Sync
 	items []string // a line for each thing that waits for a person
+	ours  int      // how many of the first are in our words alone; the others name files as whoever made them calls them
 }
 
 func (h *handler) sharing(ctx context.Context, p Project, begins bool) *sharing {
@@ -51,12 +53,13 @@ func (h *handler) sharing(ctx context.Context, p Project, begins bool) *sharing 
 	out := &sharing{Sync: *s}
 	if !s.Moves && s.Todo != "" {
 		out.items = append(out.items, fmt.Sprintf("nothing is shared at the moment (%s): %s", s.Phase, short(s.Todo, 300)))
+		out.ours = 1
 	}
 	for _, r := range s.Refused {
-		out.items = append(out.items, "stays on this machine: "+short(r, 300))
+		out.items = append(out.items, "stays on this machine: "+middle(r, 300))
 	}
 	for _, c := range s.Conflicts {
-		out.items = append(out.items, "in conflict, both texts are kept: "+short(c, 300))
+		out.items = append(out.items, "in conflict, both texts are kept: "+middle(c, 300))
 	}
 	return out
 }
@@ -79,14 +82,26 @@ func (s *sharing) atBeginning(now time.Time) string {
 	case !s.Moves && s.Todo == "":
 		b.WriteString("Nothing goes out or comes in meanwhile; it goes on by itself.\n")
 	}
-	for _, i := range s.items {
-		b.WriteString("- " + i + "\n")
+	return waiting(b.String(), maxMarks, s.items[:s.ours], s.items[s.ours:])
+}
+
+// waiting says what waits for a person: what is in our own words as these, and the rest as the
+// data that it is, most lines of it.
+func waiting(head string, most int, ours, theirs []string) string {
+	for _, i := range ours {
+		head += "- " + i + "\n"
 	}
-	text := inject.Neutral(b.String())
-	if inject.Chars(text) > maxWaiting {
-		text = inject.CutChars(text, maxWaiting) + "… `memsync-agent status` shows the rest"
+	head = inject.CutChars(inject.Neutral(head), maxWaiting/2)
+	if len(theirs) == 0 {
+		return head
 	}
-	return text
+	var lines []string
+	for _, i := range theirs[:min(len(theirs), most)] {
+		lines = append(lines, "- "+i+"\n")
+	}
+	return join(head, listed("files that wait for a person", lines, false, len(theirs)-len(lines), maxWaiting-inject.Chars(head), func(n int) string {
+		return fmt.Sprintf("- and %d more; `memsync-agent status` shows them\n", n)
+	}))
 }
 
 // since is what waits for a person that a session has not heard of; heard are the marks of
@@ -95,29 +110,24 @@ func (s *sharing) since(heard []string) string {
 	if s == nil {
 		return ""
 	}
-	marks := s.marks()
-	var fresh []string
-	for i, m := range marks {
-		if !slices.Contains(heard, m) {
-			fresh = append(fresh, s.items[i])
+	var ours, theirs []string
+	for i, m := range s.marks() {
+		switch {
+		case slices.Contains(heard, m):
+		case i < s.ours:
+			ours = append(ours, s.items[i])
+		default:
+			theirs = append(theirs, s.items[i])
 		}
 	}
-	if len(fresh) == 0 {
+	if len(ours)+len(theirs) == 0 {
 		return ""
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "Sharing with %s, what waits since the last prompt:\n", s.Name)
-	for i, f := range fresh {
-		if i == maxNewWaiting {
-			fmt.Fprintf(&b, "- and %d more; `memsync-agent status` shows them\n", len(fresh)-i)
-			break
-		}
-		b.WriteString("- " + f + "\n")
-	}
+	head := fmt.Sprintf("Sharing with %s, what waits since the last prompt:\n", s.Name)
 	if s.Moves && s.Todo != "" {
-		b.WriteString(short(s.Todo, 300) + "\n")
+		head += short(s.Todo, 300) + "\n"
 	}
-	return inject.Neutral(b.String())
+	return waiting(head, maxNewWaiting, ours, theirs)
 }
 
 // known are the marks of all that a session has heard of now; while nobody says how the

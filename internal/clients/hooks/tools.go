@@ -179,7 +179,7 @@ func (h *handler) shared(ctx context.Context, file string) (as []sharedFile, clo
 	p, err := h.engine.Project(ctx, h.in.CWD, file)
 	ways := waysTo(file)
 	if p.ClosedTeam != "" && len(below(p.ClosedTeam, ways)) > 0 {
-		return nil, &Answer{Deny: p.Closed}, nil
+		return nil, &Answer{Deny: inject.CutChars(p.Closed, maxClosed)}, nil
 	}
 	var dirs []Shared
 	if err == nil && p.Team != "" {
@@ -230,9 +230,12 @@ func (s sharedFile) check(ctx context.Context, w writing) (Answer, error) {
 // maxReasons bounds how many places a refusal names.
 const maxReasons = 10
 
+// maxFileChars bounds how long a file's name is told; a model may have made it up.
+const maxFileChars = 300
+
 func deny(file string, violations []memory.Violation) Answer {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s is shared with the team, and this may not be:", file)
+	fmt.Fprintf(&b, "%s is shared with the team, and this may not be:", middle(file, maxFileChars))
 	for i, v := range violations {
 		if i == maxReasons {
 			fmt.Fprintf(&b, "\n- and %d more places", len(violations)-i)
@@ -244,8 +247,12 @@ func deny(file string, violations []memory.Violation) Answer {
 		}
 		fmt.Fprintf(&b, "%s (%s)", v.Message, v.Rule)
 	}
-	return Answer{Deny: inject.Neutral(b.String())}
+	return Answer{Deny: inject.CutChars(inject.Neutral(b.String()), inject.MaxContextChars)}
 }
+
+// maxToldIndexes bounds what is said of indexes past their caps, in inject.Chars: a patch may
+// hold many.
+const maxToldIndexes = 2000
 
 // nudgeWait bounds how long a tool waits for the daemon to be told.
 const nudgeWait = 100 * time.Millisecond
@@ -256,7 +263,7 @@ const nudgeWait = 100 * time.Millisecond
 func (h *handler) afterTool(ctx context.Context) (Answer, error) {
 	err := errors.Join(h.notice(ctx), h.nudge(ctx))
 	told, capErr := h.overCap(ctx)
-	told = inject.Neutral(told)
+	told = inject.CutChars(inject.Neutral(told), maxToldIndexes)
 	late, lateErr := h.late(ctx, inject.MaxContextChars-inject.Chars(told)-len("\n\n"))
 	return Answer{Context: join(told, late)}, errors.Join(err, capErr, lateErr)
 }
