@@ -2,9 +2,12 @@ package mcp
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/memsvc/memsvc/internal/memory"
 )
 
 // The bounds of one answer. Clients cut what is longer than some 25,000 tokens, or ask a
@@ -36,6 +39,14 @@ func page(text []byte, offset, size int) (part []byte, next int, err error) {
 		rest = rest[:i]
 	}
 	return rest, offset + len(rest), nil
+}
+
+// errNotSeen is a part of a text asked for by who saw the parts before it of another one.
+var errNotSeen = errors.New("seen: the memory was changed since you read what comes before, or that is of another answer than 'offset'; read it again from offset 0")
+
+// seen names the first offset bytes of a text as part of all of it.
+func seen(text []byte, offset int) string {
+	return fmt.Sprintf("%d-%.16s", offset, memory.ETagOf(text))
 }
 
 // window returns the size bytes of a text from offset on; both ends are moved to the next

@@ -103,15 +103,17 @@ func TestLongTextsComeInParts(t *testing.T) {
 		Text string
 		Next int
 		Cut  bool
+		Seen string
 		ETag string
 	}
 	read := func(name string) (text string, last part) {
 		t.Helper()
 		for next, parts := 0, 0; ; parts++ {
+			args := map[string]any{"memory": name, "offset": next, "seen": last.Seen}
 			last = part{}
-			f.into(&last, "memory_read", map[string]any{"memory": name, "offset": next})
+			f.into(&last, "memory_read", args)
 			text += last.Text
-			if !utf8.ValidString(last.Text) || last.Cut != (last.Next > 0) || (last.ETag == "") != last.Cut || last.Next != 0 && last.Next <= next || parts > 50 {
+			if !utf8.ValidString(last.Text) || last.Cut != (last.Next > 0) || (last.ETag == "") != last.Cut || (last.Seen == "") == last.Cut || last.Next != 0 && last.Next <= next || parts > 50 {
 				t.Fatalf("from %d: %d bytes, cut %v, next %d, etag %q", next, len(last.Text), last.Cut, last.Next, last.ETag)
 			}
 			if next = last.Next; next == 0 {
@@ -168,6 +170,18 @@ func TestLongTextsComeInParts(t *testing.T) {
 	if len(recalled.Memories) != 1 || !recalled.Memories[0].Cut || recalled.Memories[0].Next != len(recalled.Memories[0].Text) || recalled.Memories[0].ETag != "" {
 		t.Errorf("recalled: %+v", recalled)
 	}
+	long, err := os.ReadFile(filepath.Join(f.dir, "feedback_tests.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for whole, p := recalled.Memories[0].Text, recalled.Memories[0]; p.ETag == ""; {
+		args := map[string]any{"memory": "Tests", "offset": p.Next, "seen": p.Seen}
+		p = part{}
+		f.into(&p, "memory_read", args)
+		if whole += p.Text; p.ETag != "" && (whole != string(long) || p.ETag != string(memory.ETagOf(long))) {
+			t.Errorf("after what was recalled: %d bytes in all, want %d", len(whole), len(long))
+		}
+	}
 	// Conflicts and commits.
 	f.hub.ours, f.hub.theirs = strings.Repeat("结", 30_000), strings.Repeat("ours, longer ", 20_000)
 	ours, theirs := "", ""
@@ -189,6 +203,51 @@ func TestLongTextsComeInParts(t *testing.T) {
 	}
 	if got, _ := f.call("memory_history", nil); !strings.Contains(got, "and 480 more") || strings.Count(got, "put ") != 21 {
 		t.Errorf("a commit of 500 changes: %.300s", got)
+	}
+}
+
+// TestPartsAreOfOneText: parts of different versions, or an end whose beginning nobody read,
+// bring no etag to replace the whole with.
+func TestPartsAreOfOneText(t *testing.T) {
+	f := newFixture(t)
+	text := "---\nname: Long\ndescription: d\ntype: project\n---\n\nDeploy day: Wednesday.\n" + strings.Repeat("a line of the text that goes on\n", 2300)
+	f.write("project_long.md", text)
+	type part struct {
+		Text, Seen, ETag string
+		Next             int
+	}
+	read := func(offset int, seen string) (p part, failed string) {
+		t.Helper()
+		args := map[string]any{"memory": "project_long.md", "offset": offset}
+		if seen != "" {
+			args["seen"] = seen
+		}
+		got, bad := f.call("memory_read", args)
+		if bad {
+			return p, got
+		}
+		if err := json.Unmarshal([]byte(got), &p); err != nil {
+			t.Fatal(err)
+		}
+		return p, ""
+	}
+	one, _ := read(0, "")
+	two, _ := read(one.Next, one.Seen)
+	if two.Next == 0 {
+		t.Fatal("the text has two parts only")
+	}
+	if three, failed := read(two.Next, two.Seen); failed != "" || three.ETag == "" || one.Text+two.Text+three.Text != text {
+		t.Errorf("all of it: etag %q, %s", three.ETag, failed)
+	}
+	if three, failed := read(two.Next, ""); failed != "" || three.ETag != "" || three.Text == "" {
+		t.Errorf("the end alone: etag %q, %s", three.ETag, failed)
+	}
+	if three, failed := read(two.Next, one.Seen); !strings.Contains(failed, "seen: ") {
+		t.Errorf("without the middle: etag %q, %s", three.ETag, failed)
+	}
+	f.write("project_long.md", strings.Replace(text, "Wednesday", "Thursday!", 1))
+	if three, failed := read(two.Next, two.Seen); !strings.Contains(failed, "changed since") {
+		t.Errorf("of another version: etag %q, %s", three.ETag, failed)
 	}
 }
 
