@@ -111,7 +111,11 @@ func (ls *lookups) begin(ctx context.Context, p lookupParams, wait time.Duration
 	defer t.Stop()
 	select {
 	case <-l.done:
-		return ls.take(p.Session, l), nil
+		r := ls.take(p.Session, l)
+		if r.State == hooks.LookupNone { // it was worked on: the hook need not ask a model once more
+			r = lookupResult{State: hooks.LookupFailed, Turn: p.Turn}
+		}
+		return r, nil
 	case <-t.C:
 		return lookupResult{State: hooks.LookupPending, Turn: p.Turn}, nil
 	case <-ctx.Done():

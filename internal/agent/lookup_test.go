@@ -204,6 +204,20 @@ func TestLookupEnds(t *testing.T) {
 }
 
 // Sessions that nobody comes back to do not pile up, and nothing is left at the end.
+// TestLookupThatFails: a prompt hears that its model did not choose, which is not that there
+// is none: the hook asks no model of its own then.
+func TestLookupThatFails(t *testing.T) {
+	ls, h, params := newHeld(t)
+	close(h.answers) // each answer is empty
+	r, err := ls.begin(t.Context(), params("s", "t"), time.Hour)
+	if asked, _ := h.counts(); asked != 1 || err != nil || r.State != hooks.LookupFailed || r.Turn != "t" || len(r.Refs) > 0 {
+		t.Errorf("asked %d times: %+v, %v", asked, r, err)
+	}
+	if r := ls.late("s"); r.State != hooks.LookupNone {
+		t.Errorf("later: %+v", r)
+	}
+}
+
 func TestLookupsAreBounded(t *testing.T) {
 	ls, h, params := newHeld(t)
 	const many = maxLookups + 20

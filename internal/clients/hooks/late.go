@@ -15,7 +15,7 @@ const (
 	LookupNone    LookupState = ""        // nobody works on it
 	LookupPending LookupState = "pending" // it goes on
 	LookupDone    LookupState = "done"    // a model has chosen
-	lookupFailed  LookupState = "failed"  // whether anybody works on it is not known
+	LookupFailed  LookupState = "failed"  // a model did not choose, or whether one does is not known
 )
 
 // Lookup is a prompt that a language model chooses memories for.
@@ -58,7 +58,7 @@ func (h *handler) beginLookup(ctx context.Context, p Project, req recall.Request
 		Session: h.session(), Turn: turn, Personal: p.Personal, Team: p.Team, Prompt: req.Prompt, Tools: req.Tools, Surfaced: req.Surfaced,
 	})
 	if err != nil {
-		return nil, lookupFailed
+		return nil, LookupFailed
 	}
 	return c.Refs, c.State
 }

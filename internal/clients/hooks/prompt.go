@@ -51,7 +51,7 @@ func (h *handler) choose(ctx context.Context, p Project, req recall.Request, tur
 	}
 	selector := p.Selector
 	if state != LookupNone {
-		selector = recall.Selector{} // the model is being asked, or time was lost already
+		selector = recall.Selector{} // the model is being asked, or was, and time was lost already
 	}
 	choice, err := selector.Select(ctx, scanned, req)
 	if err != nil {
