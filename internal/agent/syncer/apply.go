@@ -257,7 +257,7 @@ func (c *cycle) trashAll(ctx context.Context, actions []reconcile.Action) error 
 		if !ok {
 			continue
 		}
-		if err := c.ask(ctx, text); err != nil {
+		if err := c.ask(ctx, a.Path, text); err != nil {
 			return err
 		}
 		all = append(all, leaving{a.Path, text, why})
@@ -360,7 +360,7 @@ func (c *cycle) newConflict(p memory.Path, f remoteFile, etag memory.ETag, modTi
 // conflict keeps the local text beside the state, and then gives its place to the hub's.
 func (c *cycle) conflict(ctx context.Context, a reconcile.Action, base []byte, hasBase bool, local []byte) error {
 	p, f := a.Path, c.remote[a.Path]
-	if gone, err := c.wasRedacted(ctx, local, base); err != nil {
+	if gone, err := c.wasRedacted(ctx, p, local, base); err != nil {
 		return err
 	} else if gone {
 		return c.giveWay(ctx, a)

@@ -77,6 +77,7 @@ type cycle struct {
 	asked       map[memory.ETag]bool
 	asking      [][]byte
 	askingBytes int
+	had         map[memory.ETag]bool // see hubHad
 	// unasked are the paths whose texts the hub could not be asked about: they wait.
 	// askErr is why.
 	unasked map[memory.Path]bool

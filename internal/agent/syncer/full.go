@@ -164,7 +164,7 @@ func (c *cycle) rebase(ctx context.Context, facts map[memory.Path]reconcile.Fact
 		if (!kept || n != b) && c.local[p] != b.Local && !facts[p].Knew(b.Text) {
 			// Neither side holds the agreed text any more: its last copy is ours.
 			c.todo.PutTrash = append(c.todo.PutTrash, Trashed{ID: textID(string(p), string(b.Text)), Path: p, ETag: b.Text,
-				Reason: "the restored hub had lost it", Time: c.now})
+				Reason: trashLost, Time: c.now})
 		}
 		switch {
 		case !kept:

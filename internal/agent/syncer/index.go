@@ -85,7 +85,7 @@ func (c *cycle) shrinkIndex(ctx context.Context, a reconcile.Action) error {
 	}
 	base, _ := c.ancestor(ctx, p)
 	rest, _ := reconcile.KeepPrivate(p, local, c.shared(p, local, base), nil)
-	if gone, err := c.wasRedacted(ctx, local, nil); err != nil {
+	if gone, err := c.wasRedacted(ctx, p, local, nil); err != nil {
 		return err
 	} else if !gone {
 		c.trash(p, local, trashDeleted)

@@ -67,7 +67,7 @@ func (c *cycle) move(ctx context.Context, a reconcile.Action, from memory.Path) 
 	base, hasBase := c.ancestor(ctx, ancestorAt)
 	m := reconcile.MergeTexts(to, base, hasBase, local, f.Content)
 	text := f.Content
-	gone, err := c.wasRedacted(ctx, local, base)
+	gone, err := c.wasRedacted(ctx, to, local, base)
 	if err != nil {
 		return err
 	}

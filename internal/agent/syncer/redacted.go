@@ -16,6 +16,9 @@ const (
 	askBytes = 8 << 20
 )
 
+// asidePath stands for the paths of texts in damaged state, which are not known.
+const asidePath = memory.Path("damaged.md")
+
 // judgement is what the hub said of the texts that the state keeps. It is remembered as
 // long as LinkState.Redacting, so that waiting for something to come into step neither
 // asks nor rewrites anything again; a redaction or a full comparison makes it void.
@@ -104,7 +107,7 @@ func (c *cycle) judgeAside(ctx context.Context) error {
 	var all []memory.ETag
 	put, err := c.s.ports.State.Aside(ctx, func(text []byte) error {
 		all = append(all, memory.ETagOf(text))
-		return c.ask(ctx, text)
+		return c.ask(ctx, asidePath, text)
 	})
 	if err == nil {
 		err = c.answer(ctx)
@@ -252,18 +255,23 @@ func (c *cycle) judgedPaths() []memory.Path {
 // askKept asks about the texts of the state.
 func (c *cycle) askKept(ctx context.Context, paths []memory.Path) error {
 	st := &c.s.state
-	kept := map[memory.ETag]bool{}
-	for _, x := range st.Conflicts {
-		kept[x.Local], kept[x.Hub], kept[x.Base] = true, true, true
+	kept := map[memory.ETag][]memory.Path{}
+	for _, x := range sortedConflicts(st.Conflicts) {
+		for _, e := range []memory.ETag{x.Local, x.Hub, x.Base} {
+			kept[e] = append(kept[e], x.Path)
+		}
 	}
-	for _, t := range st.Trash {
-		kept[t.ETag] = true
+	for _, id := range slices.Sorted(maps.Keys(st.Trash)) {
+		t := st.Trash[id]
+		kept[t.ETag] = append(kept[t.ETag], t.Path)
 	}
-	for _, i := range st.Intents {
-		kept[i.Base] = true
+	for _, p := range slices.Sorted(maps.Keys(st.Intents)) {
+		e := st.Intents[p].Base
+		kept[e] = append(kept[e], p)
 	}
 	for _, p := range paths {
-		kept[st.Baseline[p].Text] = true
+		e := st.Baseline[p].Text
+		kept[e] = append(kept[e], p)
 	}
 	delete(kept, "")
 	for _, e := range slices.Sorted(maps.Keys(kept)) {
@@ -277,8 +285,13 @@ func (c *cycle) askKept(ctx context.Context, paths []memory.Path) error {
 		if err != nil {
 			return &stepError{step: "read a kept text", err: err}
 		}
-		if err := c.ask(ctx, text); err != nil {
-			return err
+		for _, p := range kept[e] {
+			if err := c.ask(ctx, p, text); err != nil {
+				return err
+			}
+		}
+		if !c.asked[e] {
+			c.s.judged.said[e] = false // it stays here, until something else is redacted
 		}
 	}
 	return nil
@@ -297,14 +310,26 @@ func (c *cycle) askLocal(ctx context.Context, p memory.Path) error {
 	if err != nil {
 		return nil //nolint:nilerr // whoever needs the file reads it again, and says what is wrong
 	}
-	return c.ask(ctx, text)
+	return c.ask(ctx, p, text)
 }
 
-// ask gathers texts to ask the hub about, each once in a cycle.
-func (c *cycle) ask(ctx context.Context, text []byte) error {
+// ask gathers texts to ask the hub about, each once in a cycle. The hub has the key of the
+// fingerprint that names a text, and could guess a short one by it: so only such texts are
+// named that may leave this machine, or of which the hub surely had or has taken away one
+// at this path.
+func (c *cycle) ask(ctx context.Context, p memory.Path, text []byte) error {
 	e := memory.ETagOf(text)
 	if c.asked[e] || len(text) == 0 {
 		return nil
+	}
+	if !c.hubHad(e) && !c.redactedAt[p] && c.remote[p].ETag != memory.ETagOf([]byte(memory.RedactionMarker)) {
+		v, err := c.s.ports.Guard.Check(ctx, p, text)
+		if err != nil && interrupted(ctx, err) {
+			return &stepError{step: "check", path: p, err: err}
+		}
+		if err != nil || len(v.Violations) > 0 {
+			return nil
+		}
 	}
 	if c.asked == nil {
 		c.asked = map[memory.ETag]bool{}
@@ -315,6 +340,30 @@ func (c *cycle) ask(ctx context.Context, text []byte) error {
 		return nil
 	}
 	return c.answer(ctx)
+}
+
+// hubHad reports whether the hub's history surely had a text, as far as this machine
+// knows it: then its fingerprint tells nothing new.
+func (c *cycle) hubHad(e memory.ETag) bool {
+	if c.had == nil {
+		st, had := &c.s.state, map[memory.ETag]bool{}
+		for _, b := range st.Baseline {
+			had[b.Text], had[b.Hub] = true, true
+		}
+		for _, x := range st.Conflicts {
+			had[x.Hub], had[x.Base], had[x.Local] = true, true, had[x.Local] || x.Kept
+		}
+		for _, t := range st.Trash {
+			had[t.ETag] = had[t.ETag] || t.Shared() || t.Reason == trashLost
+		}
+		for _, seen := range c.passed {
+			for e := range seen {
+				had[e] = true
+			}
+		}
+		c.had = had
+	}
+	return c.had[e] || c.redacted[e]
 }
 
 // answer asks, and notes what was redacted. A hub that cannot tell leaves it at what the
@@ -358,7 +407,7 @@ func (c *cycle) askLosing(ctx context.Context, actions []reconcile.Action) error
 		for _, text := range texts {
 			open = open || len(text) > 0 && !c.answered(text)
 			if err == nil {
-				err = c.ask(ctx, text)
+				err = c.ask(ctx, a.Path, text)
 			}
 		}
 		if open {
@@ -430,10 +479,10 @@ func (c *cycle) losing(ctx context.Context, a reconcile.Action) ([][]byte, error
 // asks about what it was made on too. Then no copy of it is kept: whoever has one brought
 // it back, under another name perhaps, or nobody could look at its path, when the
 // redaction itself was long worked off here.
-func (c *cycle) wasRedacted(ctx context.Context, text, base []byte) (bool, error) {
-	err := c.ask(ctx, base)
+func (c *cycle) wasRedacted(ctx context.Context, p memory.Path, text, base []byte) (bool, error) {
+	err := c.ask(ctx, p, base)
 	if err == nil {
-		err = c.ask(ctx, text)
+		err = c.ask(ctx, p, text)
 	}
 	if err == nil {
 		err = c.answer(ctx)

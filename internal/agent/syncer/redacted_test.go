@@ -1,8 +1,10 @@
 package syncer_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -445,4 +447,66 @@ func TestFailingQuestionHoldsItsPathsAlone(t *testing.T) {
 		t.Errorf("%d conflicts, want 2", n)
 	}
 	b.holds("mine", "mine too", "base of gone.md")
+}
+
+// asks is a Remote that notes the texts which the hub is asked about.
+type asks struct {
+	*synctest.Remote
+	texts []string
+}
+
+func (r *asks) Redacted(ctx context.Context, texts [][]byte) ([]bool, error) {
+	for _, t := range texts {
+		r.texts = append(r.texts, string(t))
+	}
+	return r.Remote.Redacted(ctx, texts)
+}
+
+// TestRefusedTextIsNotAskedAbout: a text that the guard keeps on this machine does not
+// leave it as a fingerprint either, when it loses its place and when something else is
+// redacted; one that the hub had is asked about, whatever the guard says of it now.
+func TestRefusedTextIsNotAskedAbout(t *testing.T) {
+	const had = "the hub had this " + synctest.Secret + "\n"
+	w := newWorld(t)
+	a, b := w.machine("a"), w.machine("b")
+	a.guard.Allow = true
+	r := &asks{Remote: b.remote}
+	b.s = syncer.New(syncer.Ports{Local: b.Disk.Local(), State: b.state, Remote: r, Guard: b.guard, Uploads: b.gate, Clock: w.clock,
+		NewID: func() string { w.ids++; return fmt.Sprintf("id-%d", w.ids) }}, b.opts)
+	for p, text := range map[memory.Path]string{"p.md": "base\n", "i.md": "base of i\n", "x.md": leak, "s.md": had} {
+		a.save(p, text)
+	}
+	w.settle(a, b)
+	private := "---\ntype: user\n---\nmine, and a " + synctest.Secret + "\n"
+	b.save("p.md", private)
+	b.save("i.md", "mine too, "+synctest.Secret+"\n")
+	w.settle(b)
+	a.save("p.md", "hub\n")
+	a.Delete("s.md")
+	w.settle(a, b)
+	w.redact(leak)
+	w.settle(a, b)
+	if n := len(b.state.Link().Conflicts); n != 1 {
+		t.Fatalf("%d conflicts, want 1", n)
+	}
+	b.holds("mine, and a")
+	for _, text := range r.texts {
+		if strings.Contains(text, "mine") {
+			t.Errorf("asked about %q", text)
+		}
+	}
+	if !slices.Contains(r.texts, had) {
+		t.Errorf("not asked about what the hub had: %q", r.texts)
+	}
+	w.redact(had)
+	w.settle(a, b)
+	if slices.ContainsFunc(slices.Collect(maps.Values(b.state.Link().Trash)), func(t syncer.Trashed) bool { return t.Path == "s.md" }) {
+		t.Error("a redacted text is still in the trash")
+	}
+	// At a path of which something was redacted it may be the very text, edited here or not.
+	w.redact("hub\n")
+	w.settle(a, b)
+	if !slices.Contains(r.texts, private) {
+		t.Error("not asked about a text of a path of which one was redacted")
+	}
 }

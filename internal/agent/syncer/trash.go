@@ -14,6 +14,9 @@ const (
 	trashStale   = "an old version, found after the sync state was lost"
 )
 
+// trashLost is why a text is in the trash that the hub's history had.
+const trashLost = "the restored hub had lost it"
+
 // Shared reports whether the hub's history has the text too, so that it is not gone with
 // the trash. A deleted index may have had lines that never left this machine.
 func (t Trashed) Shared() bool {
