@@ -40,18 +40,48 @@ func (d *Dreamer) Scrub(ctx context.Context, paths []memory.Path, redacted func(
 	return nil
 }
 
+// scrubRecord asks about all texts of a record in one go.
 func (d *Dreamer) scrubRecord(r *Record, paths []memory.Path, redacted func(texts [][]byte) ([]bool, error)) error {
-	goes := func(p memory.Path, texts ...[]byte) (bool, error) {
-		texts = slices.DeleteFunc(texts, func(t []byte) bool { return len(t) == 0 })
-		if len(texts) == 0 {
-			return false, nil
+	var texts [][]byte
+	at := map[memory.ETag]int{}
+	gather := func(text []byte) {
+		e := memory.ETagOf(text)
+		if _, known := at[e]; !known && len(text) > 0 {
+			at[e] = len(texts)
+			texts = append(texts, text)
 		}
+	}
+	kept := make([][]byte, len(r.Changes))
+	for i := range r.Changes {
+		c := &r.Changes[i]
+		if c.Ref.Scope != memory.ScopeTeam {
+			continue
+		}
+		var err error
+		if kept[i], err = os.ReadFile(filepath.Join(d.keptDir(r.ID), filepath.FromSlash(c.Ref.String()))); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		gather(c.Old)
+		gather(c.New)
+		gather(kept[i])
+	}
+	if len(texts) == 0 {
+		return nil
+	}
+	gone, err := redacted(texts)
+	if err != nil {
+		return err
+	}
+	goes := func(p memory.Path, text []byte) bool {
 		named := slices.Contains(paths, p)
-		if named && memory.IsIndex(p) {
-			return true, nil
+		switch i, known := at[memory.ETagOf(text)]; {
+		case !known:
+			return false
+		case named && memory.IsIndex(p), named && gone == nil:
+			return true
+		default:
+			return gone != nil && gone[i]
 		}
-		gone, err := redacted(texts)
-		return slices.Contains(gone, true) || gone == nil && named, err
 	}
 	changed := false
 	for i := range r.Changes {
@@ -59,26 +89,11 @@ func (d *Dreamer) scrubRecord(r *Record, paths []memory.Path, redacted func(text
 		if c.Ref.Scope != memory.ScopeTeam {
 			continue
 		}
-		hit, err := goes(c.Ref.Path, c.Old, c.New)
-		if err != nil {
-			return err
-		}
-		if hit {
+		if goes(c.Ref.Path, c.Old) || goes(c.Ref.Path, c.New) {
 			c.Old, c.New, c.Superseded, c.Skipped, changed = nil, nil, nil, whyRedacted, true
 		}
-		file := filepath.Join(d.keptDir(r.ID), filepath.FromSlash(c.Ref.String()))
-		kept, err := os.ReadFile(file)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		if hit, err = goes(c.Ref.Path, kept); err != nil {
-			return err
-		}
-		if hit {
-			if err := remove(file); err != nil {
+		if goes(c.Ref.Path, kept[i]) {
+			if err := remove(filepath.Join(d.keptDir(r.ID), filepath.FromSlash(c.Ref.String()))); err != nil {
 				return err
 			}
 		}

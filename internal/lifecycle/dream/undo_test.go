@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -365,6 +366,33 @@ func TestRedactedTextsLeaveTheRecords(t *testing.T) {
 	w.undo()
 	if strings.Contains(w.read("team/t.md"), "yesterday") || !strings.Contains(w.read("c.md"), "tomorrow") {
 		t.Error("undone where it must not be, or not where it can be")
+	}
+}
+
+// TestRecordsAreAskedAboutTogether: one question for each record, however many changes it
+// has, also where what a dream removed is kept.
+func TestRecordsAreAskedAboutTogether(t *testing.T) {
+	w := newWorld(t)
+	w.messy()
+	for i := range 20 {
+		w.write(fmt.Sprintf("team/z%d.md", i), mem(fmt.Sprintf("Z%d", i), "project", fmt.Sprintf("part %d is done tomorrow.\n", i)), 1)
+	}
+	w.run(dream.Options{Force: true})
+	log, err := w.d.Log(t.Context())
+	if err != nil || len(log) != 1 || len(log[0].Changes) < 20 {
+		t.Fatalf("%d records (%v)", len(log), err)
+	}
+	questions, texts := 0, 0
+	judge := func(all [][]byte) ([]bool, error) {
+		questions++
+		texts += len(all)
+		return make([]bool, len(all)), nil
+	}
+	if err := w.d.Scrub(t.Context(), nil, judge); err != nil {
+		t.Fatal(err)
+	}
+	if questions != 1 || texts < 20 {
+		t.Errorf("%d questions about %d texts, want one about all", questions, texts)
 	}
 }
 
