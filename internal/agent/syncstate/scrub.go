@@ -54,10 +54,11 @@ func (s *State) forget() error {
 }
 
 // Aside calls look with the texts in damaged state that was put aside; see syncer.State.
+// look may ask a hub, and may use s: nothing is locked meanwhile.
 func (s *State) Aside(_ context.Context, look func(text []byte) error) (put bool, err error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	names, err := s.asides()
+	s.mu.Unlock()
 	if err != nil {
 		return false, err
 	}
