@@ -281,29 +281,35 @@ func (w *writes) finds(args []string, cwd string) bool {
 	if at == 0 {
 		roots = []string{"."}
 	}
-	if !slices.ContainsFunc(roots, func(r string) bool { return w.holds(absolute(cwd, r)) }) {
+	in := slices.IndexFunc(roots, func(r string) bool { return w.holds(absolute(cwd, r)) })
+	if in < 0 {
 		return false
 	}
-	for i, arg := range args {
-		switch arg {
+	for args = args[at:]; len(args) > 0; args = args[1:] {
+		switch args[0] {
 		case "-delete":
 			return true
 		case "-exec", "-execdir", "-ok", "-okdir":
-			run := args[i+1:]
+			run := args[1:]
 			if end := slices.IndexFunc(run, func(a string) bool { return a == ";" || a == "+" }); end >= 0 {
-				run = run[:end]
+				run, args = run[:end], run[end:]
+			} else {
+				args = args[:1]
 			}
-			run = slices.Clone(run)
-			for j, a := range run {
-				run[j] = strings.ReplaceAll(a, "{}", roots[0])
+			run = slices.Clone(run[:min(len(run), maxRun)])
+			for i, a := range run {
+				run[i] = strings.Replace(a, "{}", roots[in], 1)
 			}
-			if len(run) > 0 && w.changes(filepath.Base(run[0]), run[1:], "", cwd) {
+			if len(run) > 0 && filepath.Base(run[0]) != "find" && w.changes(filepath.Base(run[0]), run[1:], "", cwd) {
 				return true
 			}
 		}
 	}
 	return false
 }
+
+// maxRun is how many words of what find runs are looked at, since each may stand for a name.
+const maxRun = 16
 
 // The signs by which a script writes files.
 var (

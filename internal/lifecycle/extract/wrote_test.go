@@ -163,6 +163,8 @@ func TestACallCostsNoMoreThanItsText(t *testing.T) {
 		"deeper and deeper":        {bash(strings.Repeat("cd a;", 20_000) + "echo > x"), false},
 		"a name without end":       {[]any{"Write", object{"file_path": strings.Repeat("/a", 20_000), "content": "x"}}, false},
 		"a command without end":    {bash(strings.Repeat("cat<<E ", 40_000)), false},
+		"found in what is found":   {bash("cd " + dir + "; " + strings.Repeat("find . -exec ", 18) + "cat {} +"), false},
+		"found and run, at length": {bash("find " + dir + strings.Repeat("/a", 2000) + strings.Repeat(" -exec cat", 5000) + strings.Repeat(" {}", 10_000) + " +"), false},
 		"a shell in a shell, ever": {bash("bash -c " + strings.Repeat(`bash\ -c\ `, 10_000)), false},
 	} {
 		t.Run(name, func(t *testing.T) {
