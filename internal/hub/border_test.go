@@ -631,6 +631,33 @@ func TestRateLimit(t *testing.T) {
 	}
 }
 
+// TestQuestionsAboutTextsCostByTheirSize: whoever guesses at redacted texts is past the
+// rate after few questions, and whoever asks about a few is not.
+func TestQuestionsAboutTextsCostByTheirSize(t *testing.T) {
+	h := hubtest.Start(t, hubtest.Options{Config: func(c *hub.Config) { c.Rate, c.RateBurst = 0.01, 20 }})
+	w := as(t, h, h.Token("acme", "app", "writer"))
+	w.mustCommit(t, put("a.md", "fine"))
+	ask := func(c caller, n int) error {
+		req := &memsvcv1.FindRedactedRequest{Parent: project}
+		for i := range n {
+			req.Fingerprints = append(req.Fingerprints, fmt.Sprintf("%064x", i))
+		}
+		_, err := c.FindRedacted(c.ctx(t), req)
+		return err
+	}
+	few := as(t, h, h.Token("acme", "app", "reader"))
+	for range 15 {
+		if err := ask(few, 3); err != nil {
+			t.Fatal(err)
+		}
+	}
+	many := as(t, h, h.Token("acme", "app", "reader"))
+	if err := ask(many, 150); err != nil {
+		t.Fatal(err)
+	}
+	wantReason(t, ask(many, 150), memory.ReasonRateLimited)
+}
+
 // TestQuota refuses growth over a team's bounds and lets shrinking through.
 func TestQuota(t *testing.T) {
 	h := hubtest.Start(t, hubtest.Options{})

@@ -209,9 +209,11 @@ func (a *Authenticator) remember(hash string, c cached) {
 	a.cache[hash] = c
 }
 
-// Allow takes one call from the credential's budget. The error is an ErrRateLimited
-// that says when to try again.
-func (a *Authenticator) Allow(id Identity) error { return a.rates.allow(id.ID, a.opts.Now()) }
+// Allow takes so many calls from the credential's budget, the whole of a full one at most.
+// The error is an ErrRateLimited that says when to try again.
+func (a *Authenticator) Allow(id Identity, calls int) error {
+	return a.rates.allow(id.ID, calls, a.opts.Now())
+}
 
 // Revoked forgets what is believed of the token and ends its open streams at once.
 func (a *Authenticator) Revoked(tokenID string) {

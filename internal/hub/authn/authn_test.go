@@ -235,21 +235,32 @@ func TestRateLimit(t *testing.T) {
 		a := authn.New(&directory{}, authn.Options{RatePerSecond: 10, Burst: 5})
 		one, two := authn.Identity{ID: "one"}, authn.Identity{ID: "two"}
 		for range 5 {
-			if err := a.Allow(one); err != nil {
+			if err := a.Allow(one, 1); err != nil {
 				t.Fatal(err)
 			}
 		}
-		err := a.Allow(one)
+		err := a.Allow(one, 1)
 		var e *memory.Error
 		if !errors.As(err, &e) || e.Reason != memory.ReasonRateLimited || e.RetryAfter <= 0 || e.RetryAfter > 100*time.Millisecond {
 			t.Fatalf("sixth call: %v", err)
 		}
-		if err := a.Allow(two); err != nil {
+		if err := a.Allow(two, 1); err != nil {
 			t.Errorf("another token was held back: %v", err)
 		}
 		time.Sleep(e.RetryAfter)
-		if err := a.Allow(one); err != nil {
+		if err := a.Allow(one, 1); err != nil {
 			t.Errorf("after the pause: %v", err)
+		}
+		time.Sleep(time.Second)
+		if err := a.Allow(one, 3); err != nil {
+			t.Errorf("three at once: %v", err)
+		}
+		if err := a.Allow(one, 3); !errors.As(err, &e) || e.RetryAfter != 100*time.Millisecond {
+			t.Errorf("three more of two: %v, want to wait for one", err)
+		}
+		time.Sleep(time.Second)
+		if err := a.Allow(one, 1000); err != nil {
+			t.Errorf("more than there can be: %v", err)
 		}
 	})
 }

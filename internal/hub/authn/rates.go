@@ -28,7 +28,7 @@ func newRates(perSecond float64, burst int) *rates {
 	return &rates{limit: rate.Limit(perSecond), burst: max(burst, 1), buckets: map[string]*rate.Limiter{}}
 }
 
-func (r *rates) allow(id string, now time.Time) error {
+func (r *rates) allow(id string, calls int, now time.Time) error {
 	if r.limit == rate.Inf {
 		return nil
 	}
@@ -42,7 +42,7 @@ func (r *rates) allow(id string, now time.Time) error {
 		r.buckets[id] = b
 	}
 	r.mu.Unlock()
-	res := b.ReserveN(now, 1)
+	res := b.ReserveN(now, min(calls, r.burst))
 	wait := res.DelayFrom(now)
 	if wait == 0 {
 		return nil

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
+	memsvcv1 "github.com/memsvc/memsvc/api/proto/memsvc/v1"
 	"github.com/memsvc/memsvc/internal/hub/authn"
 	"github.com/memsvc/memsvc/internal/hub/service"
 	"github.com/memsvc/memsvc/internal/memory"
@@ -104,7 +105,7 @@ func (e *edge) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, h
 		}
 	}()
 	if !open(info.FullMethod) {
-		if _, err := e.admit(ctx, &c, info.FullMethod); err != nil {
+		if _, err := e.admit(ctx, &c, info.FullMethod, priceOf(req)); err != nil {
 			return nil, err
 		}
 		if !fits(req) {
@@ -159,7 +160,7 @@ func (e *edge) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo
 	if open(method) {
 		return handler(srv, ss)
 	}
-	who, err := e.admit(ctx, &c, method)
+	who, err := e.admit(ctx, &c, method, 1)
 	if err != nil {
 		return err
 	}
@@ -194,15 +195,27 @@ func open(method string) bool {
 	return strings.HasPrefix(method, "/grpc.health.v1.") || strings.HasPrefix(method, "/grpc.reflection.")
 }
 
+// fingerprintsACall is how many fingerprints may be asked about for the price of a call:
+// few enough that guessing texts takes long, and enough for all that an agent keeps.
+const fingerprintsACall = 10
+
+// priceOf is as how many calls a request counts.
+func priceOf(req any) int {
+	if r, ok := req.(*memsvcv1.FindRedactedRequest); ok {
+		return max(1, len(r.GetFingerprints())/fingerprintsACall)
+	}
+	return 1
+}
+
 // admit finds out who calls, tells c, and lets no call in that is past its caller's rate.
-// That a known identity is not let in is put on record.
-func (e *edge) admit(ctx context.Context, c *service.Call, method string) (authn.Identity, error) {
+// That a known identity is not let in is put on record. The call counts as price calls.
+func (e *edge) admit(ctx context.Context, c *service.Call, method string, price int) (authn.Identity, error) {
 	who, err := e.enter(ctx)
 	if known := nameOf(who); known != "" {
 		c.Principal = principalOf(who)
 	}
 	if err == nil {
-		err = e.auth.Allow(who)
+		err = e.auth.Allow(who, price)
 	}
 	if err != nil && c.Principal.Name != "" {
 		e.refused(ctx, *c, short(method), err)
