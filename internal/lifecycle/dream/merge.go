@@ -1,8 +1,10 @@
 package dream
 
 import (
+	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // known is what a body says, in the forms by which a line is found to be said already.
@@ -112,13 +114,50 @@ func (k *known) coversAll(body string) bool {
 }
 
 // otherwise reports whether the newer text plainly says otherwise than an older line: it
-// has another value for the key that the line has, and each text has the key once.
+// has another value for the key that the line has, of the same kind, and each text has the
+// key once. Under one label there may be two facts; then both stay.
 func (k *known) otherwise(u unit, old *known) bool {
 	if u.kind != lineUnit {
 		return false
 	}
 	key, value := keyOf(u.raw)
-	return key != "" && len(k.values[key]) == 1 && len(old.values[key]) == 1 && k.values[key][0] != value
+	return key != "" && len(k.values[key]) == 1 && len(old.values[key]) == 1 && k.values[key][0] != value && k.sameKind(k.values[key][0], value)
+}
+
+// maxUnspaced is how many characters a value of Chinese and the like has at most that is no
+// sentence.
+const maxUnspaced = 4
+
+// sameKind reports whether of two values of a key one can take the other's place: nearly the
+// same words with another statement, the same words with other numbers, or one word each, of
+// one kind.
+func (k *known) sameKind(a, b string) bool {
+	if statementOf(a).compare(statementOf(b), k.effort) == contrary {
+		return true
+	}
+	if n := numbers.ReplaceAllString(a, "0"); n != a && n == numbers.ReplaceAllString(b, "0") {
+		return true
+	}
+	short := func(s string) bool {
+		return len(strings.Fields(s)) == 1 && (utf8.RuneCountInString(s) <= maxUnspaced || strings.IndexFunc(s, unspaced) < 0)
+	}
+	return short(a) && short(b) && wordKind(a) == wordKind(b)
+}
+
+// numbers are numbers, times and versions.
+var numbers = regexp.MustCompile(`\d+(?:[.:]\d+)*`)
+
+// wordKind is what a value of one word is.
+func wordKind(s string) string {
+	switch {
+	case strings.Contains(s, "://"):
+		return "address"
+	case strings.Contains(s, "/"):
+		return "path"
+	case strings.IndexAny(strings.TrimPrefix(s, "v"), "0123456789") == 0:
+		return "number"
+	}
+	return "name"
 }
 
 // section is a heading and what stands below it.

@@ -198,21 +198,28 @@ func wordBefore(r []rune, i int) int {
 
 var keyed = regexp.MustCompile(`^([^:：=` + "`" + `|]{1,60})(?:：\s*|:\s+|\s+=\s+)(\S.*)$`)
 
-// keyOf returns the X and the value of a line "X: value", in normal form. Words that every
-// memory uses as labels (why, how to apply) are no keys.
+// dated is a date that stands for a key: what was said on one day is no value.
+var dated = regexp.MustCompile(`^(?:\d[\d\-/. ]*|(?:\d+年)?(?:\d+月)?(?:\d+日)?)$`)
+
+// keyOf returns the X and the value of a line "X: value", in normal form. Dates, and words
+// that memories use as labels of whatever they say (why, how to apply, rule, decided), are
+// no keys.
 func keyOf(line string) (key, value string) {
 	m := keyed.FindStringSubmatch(strings.TrimSpace(normal(line)))
 	if m == nil {
 		return "", ""
 	}
 	key = strings.TrimSpace(m[1])
-	if len(strings.Fields(key)) > 5 || len([]rune(key)) > 40 || strings.ContainsAny(key, ".?!。？！") {
+	if len(strings.Fields(key)) > 5 || len([]rune(key)) > 40 || strings.ContainsAny(key, ".?!。？！") || dated.MatchString(key) {
 		return "", ""
 	}
 	switch key {
 	case "why", "how", "how to apply", "how to use", "apply", "when", "when to apply", "reason", "because", "note", "notes", "example", "examples",
 		"e.g", "todo", "see", "see also", "warning", "important", "background", "context", "exception", "update",
-		"原因", "为什么", "如何应用", "怎么用", "何时", "何时用", "例", "例如", "注意", "说明", "背景", "参见", "更新", "理由", "适用":
+		"decision", "decided", "rule", "tip", "hint", "fix", "fixed", "cause", "root cause", "problem", "issue", "known issue", "gotcha", "pitfall", "caveat", "workaround",
+		"remember", "never", "always", "don't", "do", "avoid", "fact", "idea", "question", "answer", "learned", "lesson", "summary", "goal", "plan", "also", "but", "and",
+		"原因", "为什么", "如何应用", "怎么用", "何时", "何时用", "例", "例如", "注意", "说明", "背景", "参见", "更新", "理由", "适用",
+		"决定", "约定", "规则", "提示", "问题", "解决", "解决办法", "修复", "记住", "永远不要", "总是", "坑", "教训", "结论", "计划", "目标", "还有", "另外":
 		return "", ""
 	}
 	return key, m[2]
