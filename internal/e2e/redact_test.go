@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -153,5 +154,32 @@ func TestRedactionTakesItsTextAloneByProcesses(t *testing.T) {
 		if _, err := os.Stat(journals[0]); errors.Is(err, fs.ErrNotExist) {
 			t.Error("there is no journal")
 		}
+	}
+}
+
+// TestRedactAgainTellsWhatIsServed: a redaction whose answer was lost is asked for again:
+// nothing goes any more, and what is still served is listed.
+func TestRedactAgainTellsWhatIsServed(t *testing.T) {
+	h, ms := team(t, 1)
+	a := ms[0]
+	a.write("project_x.md", note("x", "the walrus"))
+	a.write("MEMORY.md", "- [X](project_x.md) - the walrus\n")
+	inStep(t, a)
+	admin := filepath.Join(t.TempDir(), "admin")
+	must(t, os.WriteFile(admin, []byte(h.AdminToken+"\n"), 0o600))
+	args := []string{"redact", "--hub", h.GRPCAddr, "--token-file", admin, "--team", "acme", "--project", "pay", "--reason", "a name", "project_x.md"}
+	command(t, "memsvc", args...)
+	out, err := programCommand("memsvc", args...).CombinedOutput()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 1 {
+		t.Errorf("again: %v, want exit code 1", err)
+	}
+	for _, want := range []string{"still served", "line 1 links to project_x.md", "project_x.md: nothing redacted: "} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("again: %q, want %q in it", out, want)
+		}
+	}
+	if strings.Contains(string(out), "as revision") {
+		t.Errorf("again: %q, which tells of a revision", out)
 	}
 }
