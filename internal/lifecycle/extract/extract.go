@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,7 +16,6 @@ import (
 	"github.com/memsvc/memsvc/internal/lifecycle/model"
 	"github.com/memsvc/memsvc/internal/lifecycle/sandbox"
 	"github.com/memsvc/memsvc/internal/memory"
-	"github.com/memsvc/memsvc/internal/wholefile"
 )
 
 // Extractor makes memories of the conversations of one project.
@@ -281,34 +279,4 @@ func withBody(m *memories.Memory, body string) []byte {
 	}
 	b.WriteString(strings.TrimRight(body, "\n") + "\n")
 	return b.Bytes()
-}
-
-// cursorFile is where the cursor of a conversation is kept.
-func (e *Extractor) cursorFile(c Conversation) string {
-	name := c.Session
-	if name == "" {
-		name = strings.TrimSuffix(filepath.Base(c.Transcript), ".jsonl")
-	}
-	if len(name) > 100 || strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") != "" || name == "" {
-		name = string(memory.ETagOf([]byte(c.Transcript)))
-	}
-	return filepath.Join(e.Dir, name+".cursor")
-}
-
-func (e *Extractor) cursor(c Conversation) (string, error) {
-	text, err := os.ReadFile(e.cursorFile(c))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("extract: %w", err)
-	}
-	return strings.TrimSpace(string(text)), nil
-}
-
-// advance keeps the cursor. A kill before it is done repeats the extraction, which finds
-// its own memories there.
-func (e *Extractor) advance(c Conversation, uuid string) error {
-	wholefile.Sweep(e.Dir)
-	if err := wholefile.Replace(e.cursorFile(c), []byte(uuid+"\n"), 0o600); err != nil {
-		return fmt.Errorf("extract: keep the cursor: %w", err)
-	}
-	return nil
 }
