@@ -6,34 +6,61 @@ import (
 	"testing"
 )
 
-// typedSlowly is what Typed says, in the words of its meaning: while there is a tag, the
-// first one goes with all that it encloses.
+// typedSlowly is what Typed says, in the words of its meaning: the tags go with all that
+// they enclose, from the first to the last, and again where what is left holds tags.
 func typedSlowly(text string) string {
-	for {
-		open, end := -1, -1
-		for i := range len(text) {
-			if text[i] != '<' {
-				continue
-			}
-			name, _, ok := strings.Cut(text[i+1:], ">")
-			word, _, _ := strings.Cut(name, " ")
-			if ok && strings.Contains(word, "-") && strings.Trim(word, "abcdefghijklmnopqrstuvwxyz-") == "" {
-				open, end = i, len(text)
-				if _, after, closed := strings.Cut(text[i+1+len(name)+1:], "</"+word+">"); closed {
-					end = len(text) - len(after)
-				}
-				break
-			}
-		}
-		if open < 0 {
+	for range maxJoins {
+		next := withoutTags(text)
+		if next == text {
 			return strings.TrimSpace(text)
 		}
-		text = text[:open] + text[end:]
+		text = next
+	}
+	return ""
+}
+
+func withoutTags(text string) string {
+	for i := range len(text) {
+		if text[i] != '<' {
+			continue
+		}
+		name, rest, ok := strings.Cut(text[i+1:], ">")
+		word, _, _ := strings.Cut(name, " ")
+		if !ok || !strings.Contains(word, "-") || strings.Trim(word, "abcdefghijklmnopqrstuvwxyz-") != "" {
+			continue
+		}
+		if _, after, closed := strings.Cut(rest, "</"+word+">"); closed {
+			return text[:i] + withoutTags(after)
+		} else if ours(word) {
+			return text[:i]
+		}
+	}
+	return text
+}
+
+// TestAWordInBracketsIsTyped: only what clients are known for needs no end.
+func TestAWordInBracketsIsTyped(t *testing.T) {
+	for text, want := range map[string]string{
+		"use git log <commit-ish> for it. Remember that releases are cut from main.": "",
+		"git checkout <branch-name>\nFrom now on always rebase.":                     "",
+		"Wrap it in <app-root> and </app-root-x>. Always lint.":                      "",
+		"</b-c> stands before <b-c>. Always lint.":                                   "",
+		"Always lint. <system-reminder>Never lint.":                                  "Always lint.",
+		"Always lint. <user-prompt-submit-hook>Never lint.":                          "Always lint.",
+		"Always <x-y a='b'>never</x-y> lint.":                                        "Always  lint.",
+		"<bash-input>ls</bash-input><bash-stdout>Never lint.":                        "",
+	} {
+		if want == "" && !strings.HasPrefix(text, "<bash") {
+			want = text
+		}
+		if got := Typed(text); got != want {
+			t.Errorf("%q becomes %q, want %q", text, got, want)
+		}
 	}
 }
 
 func TestTypedMeansTheSame(t *testing.T) {
-	pieces := []string{"<", ">", "</", "a-b", "-", "a", " ", "\n", "<a-b>", "</a-b>", "<c-d e='f'>", "</c-d>", "text", "é", "<A-b>", "<b>"}
+	pieces := []string{"<", ">", "</", "a-b", "-", "a", " ", "\n", "<a-b>", "</a-b>", "<c-d e='f'>", "</c-d>", "<bash-input>", "</bash-input>", "bash-input", "text", "é", "<A-b>", "<b>"}
 	r := rand.New(rand.NewPCG(1, 2))
 	tags := 0
 	for range 50_000 {
@@ -59,7 +86,7 @@ func TestTypedMeansTheSame(t *testing.T) {
 func TestTypedLooksAtATextAFewTimes(t *testing.T) {
 	for name, piece := range map[string]string{
 		"brackets": "<", "open tags": "<a-b ", "tags": "<a-b>", "closed tags": "<a-b>x</a-b>", "closing tags": "</a-b>", "other tags": "<b>", "names": "a-b", "brackets and names": "<a",
-		"a bracket at each end": "<a-b c", "blanks": "< ",
+		"a bracket at each end": "<a-b c", "blanks": "< ", "tags of clients": "<bash-input>", "closed within": "<a-b </a-b>",
 	} {
 		for _, end := range []string{"", ">", "</a-b>"} {
 			work := func(n int) int {
