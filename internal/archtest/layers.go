@@ -73,7 +73,7 @@ var layers = map[string]rule{
 	"lifecycle/transcript":      {internal: []string{"lexical"}},
 	"lifecycle/recall":          {internal: []string{"memory", "lexical", "lifecycle/memdir", "lifecycle/model"}},
 	"lifecycle/verify":          {},
-	"lifecycle/inject":          {internal: []string{"memory", "lifecycle/recall", "lifecycle/transcript"}},
+	"lifecycle/inject":          {internal: []string{"memory", "wholefile", "lifecycle/recall", "lifecycle/transcript"}},
 	"lifecycle/model":           {},
 	"lifecycle/model/jsonhttp":  {internal: []string{"lifecycle/model"}},
 	"lifecycle/model/anthropic": {internal: []string{"lifecycle/model", "lifecycle/model/jsonhttp"}},

@@ -3,11 +3,13 @@
 package wholefile
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -62,6 +64,30 @@ func Sweep(dir string) {
 		if fi, err := e.Info(); err == nil && time.Since(fi.ModTime()) >= tempAge {
 			_ = os.Remove(filepath.Join(dir, e.Name()))
 		}
+	}
+}
+
+// MakeRoom removes from a directory of our own the oldest files whose names end in suffix,
+// until fewer than most are left: there is room for one more. Equal times go by name. What
+// cannot be removed stays.
+func MakeRoom(dir, suffix string, most int) {
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) < most {
+		return
+	}
+	type old struct {
+		name string
+		last time.Time
+	}
+	var all []old
+	for _, e := range entries {
+		if fi, err := e.Info(); err == nil && fi.Mode().IsRegular() && strings.HasSuffix(e.Name(), suffix) {
+			all = append(all, old{e.Name(), fi.ModTime()})
+		}
+	}
+	slices.SortFunc(all, func(a, b old) int { return cmp.Or(a.last.Compare(b.last), cmp.Compare(a.name, b.name)) })
+	for _, o := range all[:max(len(all)-most+1, 0)] {
+		_ = os.Remove(filepath.Join(dir, o.name))
 	}
 }
 

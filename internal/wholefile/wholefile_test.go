@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -73,4 +74,47 @@ func TestSweep(t *testing.T) {
 	if _, err := os.Lstat(sub); err != nil {
 		t.Errorf("a directory went: %v", err)
 	}
+}
+
+func TestMakeRoom(t *testing.T) {
+	dir := t.TempDir()
+	begin := time.Now().Add(-time.Hour)
+	for i, name := range []string{"c.x", "a.x", "b.x", "d.x", "old.y"} {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		when := begin.Add(time.Duration(i/2) * time.Minute) // c and a are of one age
+		if name == "old.y" {
+			when = begin.Add(-time.Hour)
+		}
+		if err := os.Chtimes(file, when, when); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left := func() (names []string) {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			names = append(names, e.Name())
+		}
+		return names
+	}
+	for _, step := range []struct {
+		most int
+		want []string
+	}{
+		{5, []string{"a.x", "b.x", "c.x", "d.x", "old.y"}},
+		{4, []string{"b.x", "c.x", "d.x", "old.y"}},
+		{2, []string{"d.x", "old.y"}},
+		{1, []string{"old.y"}},
+	} {
+		wholefile.MakeRoom(dir, ".x", step.most)
+		if got := left(); !slices.Equal(got, step.want) {
+			t.Errorf("room for one of %d: left %q, want %q", step.most, got, step.want)
+		}
+	}
+	wholefile.MakeRoom(filepath.Join(dir, "none"), ".x", 1) // is none to make room in
 }

@@ -1,15 +1,12 @@
 package extract
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-	"time"
 
 	"github.com/memsvc/memsvc/internal/memory"
 	"github.com/memsvc/memsvc/internal/wholefile"
@@ -50,32 +47,10 @@ func (e *Extractor) advance(c Conversation, uuid string) error {
 	file := e.cursorFile(c)
 	if _, err := os.Lstat(file); errors.Is(err, fs.ErrNotExist) {
 		wholefile.Sweep(e.Dir)
-		e.prune()
+		wholefile.MakeRoom(e.Dir, cursorSuffix, maxCursors)
 	}
 	if err := wholefile.Replace(file, []byte(uuid+"\n"), 0o600); err != nil {
 		return fmt.Errorf("extract: keep the cursor: %w", err)
 	}
 	return nil
-}
-
-// prune makes room for the cursor of one more conversation. What it cannot remove stays.
-func (e *Extractor) prune() {
-	entries, err := os.ReadDir(e.Dir)
-	if err != nil || len(entries) < maxCursors {
-		return
-	}
-	type old struct {
-		name string
-		last time.Time
-	}
-	var all []old
-	for _, entry := range entries {
-		if fi, err := entry.Info(); err == nil && fi.Mode().IsRegular() && strings.HasSuffix(entry.Name(), cursorSuffix) {
-			all = append(all, old{entry.Name(), fi.ModTime()})
-		}
-	}
-	slices.SortFunc(all, func(a, b old) int { return cmp.Or(a.last.Compare(b.last), cmp.Compare(a.name, b.name)) })
-	for _, o := range all[:max(len(all)-maxCursors+1, 0)] {
-		_ = os.Remove(filepath.Join(e.Dir, o.name))
-	}
 }

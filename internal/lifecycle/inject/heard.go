@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"time"
+
+	"github.com/memsvc/memsvc/internal/wholefile"
 )
 
 // Heard is what a session has heard of what goes on beside it. A compaction takes nothing
@@ -42,7 +44,7 @@ func (r Record) Hear(session string, h Heard) error {
 	}
 	name := r.file(session, heardSuffix)
 	if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) {
-		r.prune(heardSuffix)
+		wholefile.MakeRoom(r.Dir, heardSuffix, maxSessions)
 	}
 	if err := os.WriteFile(name, text, 0o600); err != nil {
 		return fmt.Errorf("note what a session heard: %w", err)

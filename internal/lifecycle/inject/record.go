@@ -2,7 +2,6 @@ package inject
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -12,9 +11,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
-	"time"
+
+	"github.com/memsvc/memsvc/internal/wholefile"
 )
 
 // The bounds of a Record. A session's own bound is never reached within the budget of a
@@ -62,7 +60,7 @@ func (r Record) Add(session, turn string, given []Given) error {
 	fi, err := os.Stat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		r.prune(givenSuffix)
+		wholefile.MakeRoom(r.Dir, givenSuffix, maxSessions)
 	case err != nil:
 		return fmt.Errorf("note what a session was given: %w", err)
 	case fi.Size()+int64(b.Len()) > maxSessionBytes:
@@ -128,27 +126,4 @@ const givenSuffix = ".jsonl"
 func (r Record) file(session, suffix string) string {
 	sum := sha256.Sum256([]byte(session))
 	return filepath.Join(r.Dir, hex.EncodeToString(sum[:16])+suffix)
-}
-
-// prune makes room for one more session among the files with a suffix. What it cannot
-// remove stays.
-func (r Record) prune(suffix string) {
-	entries, err := os.ReadDir(r.Dir)
-	if err != nil || len(entries) < maxSessions {
-		return
-	}
-	type old struct {
-		name string
-		last time.Time
-	}
-	var all []old
-	for _, e := range entries {
-		if fi, err := e.Info(); err == nil && fi.Mode().IsRegular() && strings.HasSuffix(e.Name(), suffix) {
-			all = append(all, old{e.Name(), fi.ModTime()})
-		}
-	}
-	slices.SortFunc(all, func(a, b old) int { return cmp.Or(a.last.Compare(b.last), cmp.Compare(a.name, b.name)) })
-	for _, o := range all[:max(len(all)-maxSessions+1, 0)] {
-		_ = os.Remove(filepath.Join(r.Dir, o.name))
-	}
 }
