@@ -277,6 +277,11 @@ func (c *command) find(f placeFlags, text string) (*memories.Store, memories.Mem
 	if err != nil {
 		return nil, memories.Memory{}, err
 	}
+	return c.findIn(p, text)
+}
+
+// findIn is find for a place that is known.
+func (c *command) findIn(p place, text string) (*memories.Store, memories.Memory, error) {
 	s := c.store(p)
 	if abs, err := filepath.Abs(text); err == nil && strings.ContainsRune(text, filepath.Separator) && exists(abs) {
 		text = abs

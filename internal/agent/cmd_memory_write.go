@@ -197,7 +197,11 @@ type memoryShareCmd struct {
 
 // Run moves a memory to the team after a person has seen it.
 func (x *memoryShareCmd) Run(c *command) error {
-	s, m, err := c.find(x.placeFlags, x.Memory)
+	p, err := c.place(x.placeFlags)
+	if err != nil {
+		return err
+	}
+	s, m, err := c.findIn(p, x.Memory)
 	if err != nil {
 		return err
 	}
@@ -207,9 +211,7 @@ func (x *memoryShareCmd) Run(c *command) error {
 	if err := s.MayShare(c.ctx, m.Ref, m.Content); err != nil {
 		return c.written(s, memories.Written{}, err) // nobody is asked about what cannot be
 	}
-	if p, err := c.place(x.placeFlags); err == nil {
-		c.tellUnshared(p, memory.ScopeTeam)
-	}
+	c.tellUnshared(p, memory.ScopeTeam)
 	if !x.Yes {
 		fmt.Fprintf(c.Stdout, "%s:\n\n%s\n", s.File(m.Ref), closed(string(m.Content)))
 		ok, err := c.confirm("Everyone in the team will read this, and its history stays on the hub. Share it?")

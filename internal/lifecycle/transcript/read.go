@@ -20,24 +20,13 @@ const chunkBytes = 256 << 10
 type Raw struct {
 	Offset int64  // where it begins
 	Text   []byte // without its line end; valid until the next line is taken
-	Size   int64  // bytes of the line without its end, of Backward's alone
+	Size   int64  // bytes of the line without its end, of backwardWithin's alone
 }
 
-// Backward yields the lines of the first size bytes of r from the last to the first. A
+// backwardWithin yields the lines of the first size bytes of r from the last to the first. A
 // last line without line end is one that is being written, and comes first; it may be
-// half. A read that fails is yielded as an error, and ends the sequence.
-func Backward(r io.ReaderAt, size int64) iter.Seq2[Raw, error] {
-	return func(yield func(Raw, error) bool) {
-		for l, err := range backwardWithin(r, size, MaxLineBytes) {
-			if (l.Text != nil || err != nil) && !yield(l, err) {
-				return
-			}
-		}
-	}
-}
-
-// backwardWithin is Backward for lines of so many bytes at most; a longer one is yielded
-// without its text.
+// half. A line of more bytes than most is yielded without its text. A read that fails is
+// yielded as an error, and ends the sequence.
 func backwardWithin(r io.ReaderAt, size int64, most int) iter.Seq2[Raw, error] {
 	return func(yield func(Raw, error) bool) {
 		w := backward{r: r, at: size, size: size, end: size, most: most, buf: make([]byte, 2*chunkBytes)}
