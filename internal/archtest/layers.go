@@ -98,12 +98,13 @@ var layers = map[string]rule{
 
 	// Tests. The programs must never depend on them.
 	"archtest":    {testOnly: true},
-	"hubtest":     {internal: append([]string{"hub/..."}, shared...), testOnly: true},
+	"hubtest":     {internal: append([]string{"hub/...", "porttest"}, shared...), testOnly: true},
 	"simtest":     {internal: append([]string{"hub/...", "agent/...", "hubtest"}, shared...), testOnly: true},
-	"killtest":    {internal: append([]string{"hub/...", "agent/...", "hubtest", "pgtest"}, shared...), testOnly: true},
-	"pgtest":      {testOnly: true},
+	"killtest":    {internal: append([]string{"hub/...", "agent/...", "hubtest", "pgtest", "porttest"}, shared...), testOnly: true},
+	"pgtest":      {internal: []string{"porttest"}, testOnly: true},
+	"porttest":    {internal: []string{"filelock"}, testOnly: true},
 	"e2e":         {internal: append([]string{"hub/...", "agent/...", "hubtest"}, shared...), testOnly: true},
-	"observetest": {internal: append([]string{"hub/...", "agent/...", "hubtest", "pgtest"}, shared...), testOnly: true},
+	"observetest": {internal: append([]string{"hub/...", "agent/...", "hubtest", "pgtest", "porttest"}, shared...), testOnly: true},
 }
 
 // ruleOf returns the rule of the package below internal/. A companion, X/xtest beside
@@ -140,7 +141,7 @@ var programs = map[string][]string{
 }
 
 // testPackages may import test libraries; so may every companion.
-var testPackages = []string{"hubtest", "simtest", "killtest", "pgtest", "e2e", "observetest"}
+var testPackages = []string{"hubtest", "simtest", "killtest", "pgtest", "e2e", "observetest", "porttest"}
 
 // restricted says who alone may import a foreign package, or a package of api/.
 // Keys are import path prefixes on segment borders; values are packages below

@@ -23,6 +23,7 @@ import (
 	"github.com/memsvc/memsvc/internal/client"
 	"github.com/memsvc/memsvc/internal/hubtest"
 	"github.com/memsvc/memsvc/internal/memory"
+	"github.com/memsvc/memsvc/internal/porttest"
 )
 
 var (
@@ -194,7 +195,7 @@ func TestFeedNoticesHalfOpen(t *testing.T) {
 func TestFeedSurvivesRestartOfTheHub(t *testing.T) {
 	h := newFakeHub()
 	h.commit(alpha, "a.md", "1")
-	addr, stop := h.serve(t, hubtest.FreeAddr(t))
+	addr, stop := h.serve(t, porttest.Free(t))
 	r := follow(t, newClient(t, client.Options{Addr: addr, MaxBackoff: 50 * time.Millisecond}), map[memory.ProjectKey]memory.Cursor{alpha: {}})
 	r.until("the first commit", commitOf(alpha, 1))
 	stop()

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/memsvc/memsvc/internal/memory"
+	"github.com/memsvc/memsvc/internal/porttest"
 )
 
 // TestPlainWords meets the usual mistakes with a hub's address and files, and expects
@@ -24,12 +25,6 @@ func TestPlainWords(t *testing.T) {
 	defer rest.Close()
 	secure := httptest.NewTLSServer(http.NotFoundHandler())
 	defer secure.Close()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	nobody := free.Addr().String()
-	free.Close()
 	ca := filepath.Join(t.TempDir(), "ca.pem")
 	cert := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw})
 	if err := os.WriteFile(ca, cert, 0o600); err != nil {
@@ -41,7 +36,7 @@ func TestPlainWords(t *testing.T) {
 		{"REST port", rest.Listener.Addr().String(), "", "speaks HTTP"},
 		{"TLS hub without --ca-file", secure.Listener.Addr().String(), "", "--ca-file"},
 		{"plain hub with --ca-file", rest.Listener.Addr().String(), ca, "without TLS"},
-		{"nobody", nobody, "", "nothing listens there"},
+		{"nobody", porttest.Free(t), "", "nothing listens there"},
 		{"HTTP over TLS", secure.Listener.Addr().String(), ca, "no gRPC"},
 		{"something else", answering(t, nil, "SSH-2.0-x\r\n"), "", "no hub"},
 		{"hangs up", answering(t, nil, ""), "", "hung up before a word, as a hub does that wants TLS"},

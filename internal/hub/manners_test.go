@@ -11,6 +11,7 @@ import (
 	memsvcv1 "github.com/memsvc/memsvc/api/proto/memsvc/v1"
 	"github.com/memsvc/memsvc/internal/hub"
 	"github.com/memsvc/memsvc/internal/hubtest"
+	"github.com/memsvc/memsvc/internal/porttest"
 )
 
 // TestDrainWarnsOfNothing stops a hub with open watches: that they end is no failure.
@@ -44,14 +45,7 @@ func TestAddressTakenMakesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = taken.Close() }()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	first := free.Addr().String()
-	if err := free.Close(); err != nil {
-		t.Fatal(err)
-	}
+	first := porttest.Free(t)
 	dir := filepath.Join(t.TempDir(), "data")
 	_, err = hub.Start(context.Background(), testConfig(hub.Config{DataDir: dir, GRPCAddr: first, HTTPAddr: "127.0.0.1:0", OpsAddr: taken.Addr().String()}), hub.Deps{Logger: quiet()})
 	if err == nil || !strings.HasPrefix(err.Error(), "--ops-addr "+taken.Addr().String()) {

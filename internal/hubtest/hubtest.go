@@ -7,10 +7,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"math/rand/v2"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,6 +20,7 @@ import (
 	"github.com/memsvc/memsvc/internal/hub/store"
 	"github.com/memsvc/memsvc/internal/hub/store/inmem"
 	"github.com/memsvc/memsvc/internal/memory"
+	"github.com/memsvc/memsvc/internal/porttest"
 )
 
 // Options says what kind of hub to start. The zero value is a hub on the store in
@@ -65,7 +63,7 @@ type Hub struct {
 // Start starts a hub and ends it with the test.
 func Start(t testing.TB, opts Options) *Hub {
 	t.Helper()
-	h := &Hub{t: t, opts: opts, DataDir: opts.DataDir, Log: &Buffer{}, GRPCAddr: FreeAddr(t), HTTPAddr: FreeAddr(t), OpsAddr: FreeAddr(t)}
+	h := &Hub{t: t, opts: opts, DataDir: opts.DataDir, Log: &Buffer{}, GRPCAddr: porttest.Free(t), HTTPAddr: porttest.Free(t), OpsAddr: porttest.Free(t)}
 	if h.DataDir == "" {
 		h.DataDir = t.TempDir()
 	}
@@ -117,33 +115,6 @@ func (h *Hub) StartAgain() {
 	if err != nil {
 		h.t.Fatalf("hubtest: %v", err)
 	}
-}
-
-// given are the addresses that tests of this process got from FreeAddr; a hub that is
-// down holds none of its own.
-var given sync.Map
-
-// FreeAddr returns an address of loopback that nobody listens on. It lies below the range
-// from which systems choose ports by themselves, so that nobody's outgoing connection
-// takes it while what listened there is down.
-func FreeAddr(t testing.TB) string {
-	t.Helper()
-	for range 200 {
-		addr := fmt.Sprintf("127.0.0.1:%d", 15000+rand.IntN(17000))
-		if _, taken := given.LoadOrStore(addr, true); taken {
-			continue
-		}
-		ln, err := net.Listen("tcp", addr)
-		if err != nil {
-			continue
-		}
-		if err := ln.Close(); err != nil {
-			t.Fatal(err)
-		}
-		return addr
-	}
-	t.Fatal("hubtest: no free port")
-	return ""
 }
 
 // adminToken returns the token that a hub's first start made. Where several share a

@@ -12,8 +12,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/memsvc/memsvc/internal/hubtest"
 	"github.com/memsvc/memsvc/internal/pgtest"
+	"github.com/memsvc/memsvc/internal/porttest"
 )
 
 // TestImportKilled moves a hub from the embedded store to PostgreSQL and kills the
@@ -69,7 +69,7 @@ func TestImportKilled(t *testing.T) {
 		t.Fatalf("the last import: code %d, %s%s", code, out, errOut)
 	}
 	t.Logf("%d killed; %s", killed, strings.TrimSpace(out))
-	h := &hub{t: t, data: filepath.Join(tempDir(t), "unused"), grpc: hubtest.FreeAddr(t), web: hubtest.FreeAddr(t), ops: hubtest.FreeAddr(t),
+	h := &hub{t: t, data: filepath.Join(tempDir(t), "unused"), grpc: porttest.Free(t), web: porttest.Free(t), ops: porttest.Free(t),
 		adminToken: old.adminToken, writerToken: old.writerToken, extra: []string{"--database-url", url}}
 	h.start()
 	moved := h.history()

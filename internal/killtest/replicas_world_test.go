@@ -16,9 +16,9 @@ import (
 
 	"github.com/memsvc/memsvc/internal/client"
 	"github.com/memsvc/memsvc/internal/hub/changefeed/changefeedtest"
-	"github.com/memsvc/memsvc/internal/hubtest"
 	"github.com/memsvc/memsvc/internal/memory"
 	"github.com/memsvc/memsvc/internal/pgtest"
+	"github.com/memsvc/memsvc/internal/porttest"
 )
 
 // fleet is several hubs on one PostgreSQL database of its own, with a load balancer in
@@ -51,7 +51,7 @@ func newFleetOf(t *testing.T, programs string, hubs int, settings ...string) *fl
 		t.Fatalf("token bootstrap: %s", errOut)
 	}
 	for range hubs {
-		h := &hub{t: t, data: filepath.Join(tempDir(t), "unused"), grpc: hubtest.FreeAddr(t), web: hubtest.FreeAddr(t), ops: hubtest.FreeAddr(t),
+		h := &hub{t: t, data: filepath.Join(tempDir(t), "unused"), grpc: porttest.Free(t), web: porttest.Free(t), ops: porttest.Free(t),
 			adminToken: admin, programs: programs, extra: []string{"--database-url", url}}
 		h.start()
 		f.hubs = append(f.hubs, h)
@@ -68,7 +68,7 @@ func newFleetOf(t *testing.T, programs string, hubs int, settings ...string) *fl
 // takes it, as a load balancer does.
 func balance(t *testing.T, hubs []*hub) (addr string) {
 	t.Helper()
-	ln, err := net.Listen("tcp", hubtest.FreeAddr(t))
+	ln, err := net.Listen("tcp", porttest.Free(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,8 +19,8 @@ import (
 	"time"
 
 	"github.com/memsvc/memsvc/internal/client"
-	"github.com/memsvc/memsvc/internal/hubtest"
 	"github.com/memsvc/memsvc/internal/memory"
+	"github.com/memsvc/memsvc/internal/porttest"
 )
 
 const (
@@ -59,7 +59,7 @@ func newHub(t *testing.T, data string) *hub {
 	if data == "" {
 		data = filepath.Join(tempDir(t), "data")
 	}
-	h := &hub{t: t, data: data, grpc: hubtest.FreeAddr(t), web: hubtest.FreeAddr(t), ops: hubtest.FreeAddr(t), adminToken: filepath.Join(data, "admin.token")}
+	h := &hub{t: t, data: data, grpc: porttest.Free(t), web: porttest.Free(t), ops: porttest.Free(t), adminToken: filepath.Join(data, "admin.token")}
 	h.start()
 	h.writerToken = h.token(project)
 	return h

@@ -20,6 +20,7 @@ import (
 
 	"github.com/memsvc/memsvc/internal/hub"
 	"github.com/memsvc/memsvc/internal/hubtest"
+	"github.com/memsvc/memsvc/internal/porttest"
 )
 
 // withTLS starts a hub with a certificate that is good for an hour, and with an issuer
@@ -44,7 +45,7 @@ func withTLS(t *testing.T) *hubtest.Hub {
 	}
 	certFile, keyFile := write("cert.pem", "CERTIFICATE", cert), write("key.pem", "EC PRIVATE KEY", private)
 	identity := filepath.Join(dir, "identity.yaml")
-	issuer := "http://" + closedPort(t)
+	issuer := "http://" + porttest.Free(t)
 	must(t, os.WriteFile(identity, []byte("issuers:\n  - {name: away, issuer: "+issuer+", audience: memsvc, rules: [{when: {sub: x}, team: acme, role: reader}]}\n"), 0o600))
 	h := hubtest.Start(t, hubtest.Options{Config: func(c *hub.Config) {
 		c.TLSCert, c.TLSKey, c.IdentityFile = certFile, keyFile, identity

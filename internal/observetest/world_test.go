@@ -17,6 +17,7 @@ import (
 	"github.com/memsvc/memsvc/internal/buildinfo"
 	"github.com/memsvc/memsvc/internal/client"
 	"github.com/memsvc/memsvc/internal/hubtest"
+	"github.com/memsvc/memsvc/internal/porttest"
 	"github.com/memsvc/memsvc/internal/telemetry"
 )
 
@@ -113,7 +114,7 @@ func newWorld(t *testing.T) *world {
 	w.ann = newMachine(t, func(base string) []agent.Link { return []agent.Link{link(base, "pay", pay)} })
 	w.bob = newMachine(t, func(base string) []agent.Link {
 		lost := link(base, "lost", pay)
-		lost.Hub = closedPort(t)
+		lost.Hub = porttest.Free(t)
 		return []agent.Link{link(base, "pay", pay), link(base, "brake", brake), lost}
 	})
 	w.agentsOps = []string{w.ann.ops, w.bob.ops}
@@ -181,13 +182,4 @@ func put(t *testing.T, h *hubtest.Hub, token, name, text string, want int) {
 		body, _ := io.ReadAll(res.Body)
 		t.Fatalf("PUT %s: %s %s, want %d", name, res.Status, body, want)
 	}
-}
-
-// closedPort returns an address of loopback that nobody listens on.
-func closedPort(t *testing.T) string {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	defer func() { _ = ln.Close() }()
-	return ln.Addr().String()
 }

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/memsvc/memsvc/internal/porttest"
 )
 
 // Variable names a server that tests may use: they make databases on it.
@@ -107,11 +109,11 @@ func (s *Server) StartAgain() {
 	deadline := time.Now().Add(patience)
 	for {
 		if s.own.port == 0 {
-			port, err := freePort()
+			addr, err := net.ResolveTCPAddr("tcp", porttest.Free(s.t))
 			if err != nil {
 				s.t.Fatalf("pgtest: %v", err)
 			}
-			s.own.port = port
+			s.own.port = addr.Port
 		}
 		s.URL = fmt.Sprintf("postgres://memsvc@127.0.0.1:%d/postgres?sslmode=disable", s.own.port)
 		if err := s.own.start(); err != nil {
@@ -128,20 +130,6 @@ func (s *Server) StartAgain() {
 		s.own.end()
 		s.own.port = 0
 	}
-}
-
-// freePort returns a port below the range from which systems choose by themselves, so
-// that nobody takes it while the server is down.
-func freePort() (int, error) {
-	for range 200 {
-		port := 15000 + rand.IntN(17000)
-		ln, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err != nil {
-			continue
-		}
-		return port, ln.Close()
-	}
-	return 0, errors.New("no free port")
 }
 
 // Stop ends the server as an operator does who does not want to wait for clients.
