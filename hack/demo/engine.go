@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -47,19 +48,24 @@ func (d *demo) remember() error {
 	}
 	d.say("on the laptop, in a conversation: %q", said)
 	before := list(d.laptop.memory)
-	if _, err := d.client(d.laptop, string(event), "hook", "Stop"); err != nil {
-		return err
-	}
 	name := ""
+	var ended time.Time
+	var failed error
 	if err := d.until("the daemon makes a memory of it", func() bool {
+		// A hook waits half a second for the daemon, and not longer. What it could not
+		// hand over, the end of the next turn does.
+		if time.Since(ended) > 5*time.Second {
+			_, failed = d.client(d.laptop, string(event), "hook", "Stop")
+			ended = time.Now()
+		}
 		for _, n := range list(d.laptop.memory) {
 			if !slices.Contains(before, n) && strings.Contains(read(filepath.Join(d.laptop.memory, n)), "between 06:00 and 22:00 UTC") {
 				name = n
 			}
 		}
-		return name != ""
-	}); err != nil {
-		return err
+		return name != "" || failed != nil
+	}); err != nil || failed != nil {
+		return errors.Join(err, failed)
 	}
 	d.say("✓ the turn's end is handed to the daemon, which makes a personal memory: %s", name)
 	text, since := read(filepath.Join(d.laptop.memory, name)), time.Now()

@@ -21,9 +21,9 @@ import (
 const (
 	team    = "demo"
 	project = "payments"
-	// patience bounds every wait. Nothing here takes a tenth of it on a machine that
-	// is not on its knees.
-	patience = 30 * time.Second
+	// patience bounds every wait. Nothing here takes a tenth of it, and a machine that is
+	// on its knees has all of it.
+	patience = 2 * time.Minute
 )
 
 // demo is the stage: one hub, two machines.
@@ -132,11 +132,12 @@ func (d *demo) end() {
 	for _, p := range all {
 		_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	}
-	deadline := time.After(10 * time.Second)
+	kindly, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
 	for _, p := range all {
 		select {
 		case <-p.done:
-		case <-deadline:
+		case <-kindly.Done():
 			_ = p.cmd.Process.Kill()
 			<-p.done
 		}
