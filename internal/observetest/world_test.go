@@ -150,14 +150,14 @@ func newWorld(t *testing.T) *world {
 	w.put(t, "teams/acme/projects/pay/memories/project_key.md", note("key", fakeSecret()), http.StatusBadRequest)
 	w.put(t, "teams/acme/projects/pay/memories/project_rest.md", note("rest", "by REST"), http.StatusCreated)
 
-	// A brake: all files of a project vanish.
+	// A brake: all files of a project vanish, and at once. One by one, slowly, they would be
+	// deletes.
+	must(t, os.Mkdir(filepath.Join(w.bob.base, "brake", "sub"), 0o755))
 	for i := range 8 {
-		w.bob.write(fmt.Sprintf("brake/project_%d.md", i), note(fmt.Sprint(i), "text"))
+		w.bob.write(fmt.Sprintf("brake/sub/project_%d.md", i), note(fmt.Sprint(i), "text"))
 	}
 	w.bob.eventually("acme/brake", "is in step", func(l agent.LinkStatus) bool { return l.InStep && l.Files == 8 })
-	for i := range 8 {
-		must(t, os.Remove(filepath.Join(w.bob.base, "brake", fmt.Sprintf("project_%d.md", i))))
-	}
+	must(t, os.Rename(filepath.Join(w.bob.base, "brake", "sub"), filepath.Join(w.bob.base, "vanished")))
 	w.bob.eventually("acme/brake", "halts", func(l agent.LinkStatus) bool { return l.Halt != nil })
 	w.bob.eventually("acme/lost", "cannot reach its hub", func(l agent.LinkStatus) bool { return l.Phase == agent.PhaseOffline })
 	return w
