@@ -102,7 +102,7 @@ func start(t *testing.T, dir, program string, here *strings.Replacer, args []str
 	for _, a := range args {
 		own = append(own, here.Replace(a))
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 5*time.Minute)
 	cmd := exec.CommandContext(ctx, program, own...)
 	cmd.Dir, cmd.Env = dir, []string{}
 	stderr, err := cmd.StderrPipe()
@@ -235,7 +235,7 @@ func TestExampleAgentsServe(t *testing.T) {
 
 func serve(t *testing.T, dir string, c corev1.Container, here *strings.Replacer) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	variables := []string{}
 	for _, e := range c.Env {

@@ -18,7 +18,7 @@ import (
 )
 
 // patience bounds each wait of the rehearsal.
-const patience = 60 * time.Second
+const patience = 2 * time.Minute
 
 // reexec starts this program again with mounts, network and processes of its own; they
 // all end with it.
