@@ -172,7 +172,7 @@ func TestLooseHeadStaysLinear(t *testing.T) {
 			content := fence + strings.Repeat(unit, (MaxMemoryBytes-8)/len(unit))
 			start := time.Now()
 			refusesUser(t, "a.md", content)
-			if took := time.Since(start); took > 5*time.Second {
+			if took := time.Since(start); took > time.Minute {
 				t.Errorf("%q after %q took %v", unit, fence, took)
 			}
 		}

@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 
 func play(role, base string) error {
 	d := dreamerOf(base)
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	d.StopAt(func(step string) error { fmt.Println(step); return nil })
 	switch role {

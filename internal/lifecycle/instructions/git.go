@@ -27,34 +27,39 @@ const (
 
 // ReadGit asks git about the work tree at top. Without git, or where it fails, what it
 // would have said is empty.
-func ReadGit(ctx context.Context, top string) Git {
+func ReadGit(ctx context.Context, top string) Git { return readGit(ctx, top, gitWait) }
+
+func readGit(ctx context.Context, top string, wait time.Duration) Git {
 	var g Git
 	if top == "" {
 		return g
 	}
-	ctx, cancel := context.WithTimeout(ctx, gitWait)
+	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	g.Branch = strings.TrimSpace(run(ctx, top, "symbolic-ref", "--quiet", "--short", "HEAD"))
+	run := func(args ...string) string { return run(ctx, top, wait/2, args...) }
+	g.Branch = strings.TrimSpace(run("symbolic-ref", "--quiet", "--short", "HEAD"))
 	if g.Branch == "" {
-		g.Branch = strings.TrimSpace(run(ctx, top, "rev-parse", "--short", "HEAD"))
+		g.Branch = strings.TrimSpace(run("rev-parse", "--short", "HEAD"))
 	}
-	status := lines(run(ctx, top, "status", "--porcelain", "--untracked-files=normal"))
+	status := lines(run("status", "--porcelain", "--untracked-files=normal"))
 	if len(status) > MaxStatus {
 		g.More = len(status) - MaxStatus
 		status = status[:MaxStatus]
 	}
 	g.Status = status
-	g.Commits = lines(run(ctx, top, "log", "--oneline", "--no-decorate", "-n", "5"))
+	g.Commits = lines(run("log", "--oneline", "--no-decorate", "-n", "5"))
 	g.Commits = g.Commits[:min(len(g.Commits), maxCommits)]
 	return g
 }
 
-func run(ctx context.Context, dir string, args ...string) string {
+// run returns what git prints, "" if it fails. After its end, or ctx's, its output may take
+// as long as last.
+func run(ctx context.Context, dir string, last time.Duration, args ...string) string {
 	cmd := exec.CommandContext(ctx, "git", args...)
 	cmd.Dir = dir
 	// No lock is taken and no hook or pager of the repository's own runs.
 	cmd.Env = append(os.Environ(), "GIT_OPTIONAL_LOCKS=0", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0")
-	cmd.WaitDelay = time.Second
+	cmd.WaitDelay = last
 	out, err := cmd.Output()
 	if err != nil {
 		return ""

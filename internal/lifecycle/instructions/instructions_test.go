@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -212,7 +213,7 @@ func TestGit(t *testing.T) {
 	git("add", "a.txt")
 	git("commit", "-q", "-m", "first")
 	w.write("work/b.txt", "b")
-	g := instructions.ReadGit(t.Context(), w.top)
+	g := instructions.ReadGitWithin(t.Context(), w.top, time.Minute)
 	if g.Branch != "trunk" || len(g.Commits) != 1 || !strings.HasSuffix(g.Commits[0], " first") || !cmp.Equal(g.Status, []string{"?? b.txt"}) {
 		t.Errorf("got %+v", g)
 	}

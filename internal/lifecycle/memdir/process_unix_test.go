@@ -43,7 +43,7 @@ func play(role, dir, name string) error {
 		return err
 	}
 	defer func() { _ = d.Close() }()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	switch role {
 	case "append":

@@ -274,7 +274,7 @@ func TestAModelIsShownAPromptWithoutItsSecrets(t *testing.T) {
 	list := []recall.Memory{{Ref: "a.md", Name: "Deploy", Description: "about the deploy of services", Time: now}}
 	for prompt, asked := range map[string]bool{"deploy with swordfish": false, "swordfish\n\nswordfish": false, "the word is swordfish\nhow do I deploy": true, "how do I deploy" + strings.Repeat(" x", 1<<20): true} {
 		m := &scripted.Model{Turns: []scripted.Turn{scripted.Say(`{"files":["a.md"]}`)}}
-		c, err := recall.Selector{Model: m, Secrets: secrets}.Select(t.Context(), list, recall.Request{Prompt: prompt, Now: now})
+		c, err := recall.Selector{Model: m, Secrets: secrets, Timeout: time.Hour}.Select(t.Context(), list, recall.Request{Prompt: prompt, Now: now})
 		if err != nil {
 			t.Fatal(err)
 		}

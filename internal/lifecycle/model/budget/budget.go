@@ -125,8 +125,9 @@ type Model struct {
 }
 
 // settleTime bounds how long a count may wait for other processes after the call, whose
-// context may have ended.
-const settleTime = 5 * time.Second
+// context may have ended. An answer that was paid for is lost past it, so it is long enough
+// for a disk that is busy with many of them.
+const settleTime = 30 * time.Second
 
 // Complete asks if there are tokens left today, else answers model.ErrSpent. What the
 // call may cost is counted before it, and corrected after it: a process that dies
