@@ -21,6 +21,9 @@ const (
 	heardPollEvery = 250 * time.Millisecond
 	// hintTimeout bounds each step of sending and of hearing.
 	hintTimeout = 2 * time.Second
+	// proofTimeout is how long the proof that hints arrive may be on its way. Whoever is
+	// taken for deaf does not listen again, so a server that is slow must not be.
+	proofTimeout = 10 * time.Second
 	// listenCheck is how often a silent connection is asked whether it still lives.
 	listenCheck = 15 * time.Second
 )
@@ -172,7 +175,7 @@ func (h *hints) hear(ctx context.Context) error {
 	for {
 		patience := listenCheck
 		if !proven {
-			patience = hintTimeout
+			patience = proofTimeout
 		}
 		err := within(ctx, patience, c.PgConn().WaitForNotification)
 		switch {
