@@ -24,6 +24,7 @@ import (
 type pooler struct {
 	t       *testing.T
 	ln      net.Listener
+	url     string
 	servers chan *pgconn.HijackedConn
 	wg      sync.WaitGroup
 	mu      sync.Mutex // guards clients
@@ -36,17 +37,9 @@ func startPooler(t *testing.T, url string, connections int) *pooler {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &pooler{t: t, ln: ln, servers: make(chan *pgconn.HijackedConn, connections)}
+	p := &pooler{t: t, ln: ln, url: url, servers: make(chan *pgconn.HijackedConn, connections)}
 	for range connections {
-		c, err := pgconn.Connect(ctx, url)
-		if err != nil {
-			t.Fatal(err)
-		}
-		h, err := c.Hijack()
-		if err != nil {
-			t.Fatal(err)
-		}
-		p.servers <- h
+		must(t, p.connect())
 	}
 	p.wg.Go(func() {
 		for {
@@ -73,6 +66,20 @@ func startPooler(t *testing.T, url string, connections int) *pooler {
 		}
 	})
 	return p
+}
+
+// connect adds a connection of the server.
+func (p *pooler) connect() error {
+	c, err := pgconn.Connect(ctx, p.url)
+	if err != nil {
+		return err
+	}
+	h, err := c.Hijack()
+	if err != nil {
+		return err
+	}
+	p.servers <- h
+	return nil
 }
 
 func message(kind byte, body ...byte) []byte {
@@ -120,7 +127,10 @@ func (p *pooler) serve(c net.Conn) {
 		}
 		server := <-p.servers
 		if !transaction(c, server.Conn, first) {
-			_ = server.Conn.Close() // in the middle of something
+			_ = server.Conn.Close() // in the middle of something; another takes its place
+			if err := p.connect(); err != nil {
+				p.t.Error(err)
+			}
 			return
 		}
 		p.servers <- server
@@ -229,7 +239,7 @@ func throughPooler(t *testing.T, a, b *postgres.Store) {
 				if at += memory.Revision(len(cs)); len(cs) == 0 {
 					select {
 					case <-notice:
-					case <-time.After(20 * time.Second):
+					case <-time.After(time.Minute):
 						t.Errorf("no notice of project %d at revision %d", n, at)
 						return
 					}

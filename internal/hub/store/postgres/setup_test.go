@@ -63,7 +63,7 @@ func guarded(t *testing.T, password string) (s *pgtest.Server, url string) {
 	}
 	must(t, (&pgtest.Server{URL: url}).Exec(ctx, "CREATE SCHEMA memsvc AUTHORIZATION ann"))
 	// The server takes the file in when it comes to it.
-	hubtest.Eventually(t, 30*time.Second, "the server asks for passwords", func() bool {
+	hubtest.Eventually(t, time.Minute, "the server asks for passwords", func() bool {
 		_, err := postgres.SchemaVersion(ctx, postgres.Options{URL: strings.Replace(url, "//memsvc@", "//ann:wrong@", 1)})
 		return err != nil
 	})
@@ -89,7 +89,7 @@ func TestPasswordsChange(t *testing.T) {
 	must(t, server.Exec(ctx, "ALTER ROLE ann PASSWORD '"+second+"'"))
 	must(t, server.Exec(ctx, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename='ann'"))
 	var last error
-	hubtest.Eventually(t, 30*time.Second, "the login fails", func() bool { // what dies with the connections is tried again
+	hubtest.Eventually(t, time.Minute, "the login fails", func() bool { // what dies with the connections is tried again
 		last = commitTo(s, key, "a.md", "one")
 		return last != nil && strings.Contains(last.Error(), "28P01")
 	})
@@ -156,13 +156,13 @@ func TestHintsThatCannotBeSent(t *testing.T) {
 	key := memory.ProjectKey{Team: "acme", Project: "p"}
 	must(t, s.CreateProject(ctx, key, time.Now()))
 	commits := 0
-	hubtest.Eventually(t, 30*time.Second, "hints are counted", func() bool {
+	hubtest.Eventually(t, time.Minute, "hints are counted", func() bool {
 		commits++
 		must(t, commitTo(s, key, "a.md", fmt.Sprint(commits)))
 		return s.HintsFailed() >= 3
 	})
 	must(t, asRoot.Exec(ctx, "GRANT EXECUTE ON FUNCTION pg_notify(text, text) TO PUBLIC"))
-	hubtest.Eventually(t, 30*time.Second, "hints go out again", func() bool {
+	hubtest.Eventually(t, time.Minute, "hints go out again", func() bool {
 		commits++
 		must(t, commitTo(s, key, "a.md", fmt.Sprint(commits)))
 		return strings.Contains(log.String(), "go out again")

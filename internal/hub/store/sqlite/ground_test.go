@@ -107,6 +107,7 @@ func TestFilesReplacedUnderARunningStore(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+			waitForNextStamp(t, filepath.Join(dir, sqlite.FileName))
 			tc.do(t, dir, snapshot)
 			if !tc.slow {
 				if err := commit("three"); !errors.Is(err, memory.ErrUnavailable) || !strings.Contains(err.Error(), "while this hub was running on it") {
@@ -118,7 +119,7 @@ func TestFilesReplacedUnderARunningStore(t *testing.T) {
 				if !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), "restore-backup") {
 					t.Errorf("told: %v", err)
 				}
-			case <-time.After(10 * time.Second):
+			case <-time.After(time.Minute):
 				t.Fatal("nobody was told")
 			}
 			if err := commit("four"); !errors.Is(err, memory.ErrUnavailable) {
@@ -196,6 +197,7 @@ func TestTouchedIsNotReplaced(t *testing.T) {
 	if bytes.Equal(before, after) {
 		t.Fatal("nothing was copied into the file; the test tests nothing")
 	}
+	waitForNextStamp(t, live)
 	if err := os.WriteFile(live, before, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -225,6 +227,7 @@ func TestRestoredSnapshotIsLeftAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	live := filepath.Join(dir, sqlite.FileName)
+	waitForNextStamp(t, live)
 	if err := os.WriteFile(live, want, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -278,9 +281,28 @@ func TestOwnWritesAreNoLoss(t *testing.T) {
 // waitForEmptyLog waits until the log is copied into the file, as after a redaction.
 func waitForEmptyLog(t *testing.T, dir string) {
 	t.Helper()
-	hubtest.Eventually(t, 20*time.Second, "the log is in the file", func() bool {
+	hubtest.Eventually(t, time.Minute, "the log is in the file", func() bool {
 		info, err := os.Stat(filepath.Join(dir, sqlite.FileName+"-wal"))
 		return err == nil && info.Size() == 0
+	})
+}
+
+// waitForNextStamp waits until what is written now gets another time stamp than the file
+// has: the kernel's clock for files moves in steps of some milliseconds, and the store
+// tells by the stamp whether somebody wrote.
+func waitForNextStamp(t *testing.T, name string) {
+	t.Helper()
+	was, err := os.Stat(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	probe := filepath.Join(t.TempDir(), "probe")
+	hubtest.Eventually(t, time.Minute, "the clock for files moves on", func() bool {
+		if err := os.WriteFile(probe, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(probe)
+		return err == nil && info.ModTime().After(was.ModTime())
 	})
 }
 
