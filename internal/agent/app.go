@@ -38,6 +38,10 @@ type App struct {
 	Now func() time.Time
 	// Ready is called once a daemon serves its socket; tests wait for it.
 	Ready func()
+	// HookTime is how long a hook may take, and ModelTime how long whoever recalls memories
+	// waits for the language model before the ranker answers; 0 = what each event and command
+	// is given. Tests that are about the answer give more than a busy machine needs.
+	HookTime, ModelTime time.Duration
 }
 
 // exitCode ends the program with a code after everything was said.

@@ -34,7 +34,7 @@ func TestExtractByRulesWhereTheModelFails(t *testing.T) {
 		"bad settings":   {settings: "  provider: bogus\n", warned: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newModelWorld(t, c.more)
+			w, now := newModelWorld(t, c.more), stopped()
 			w.reply = c.reply
 			if c.settings != "" {
 				w.write(t, w.config, "model:\n"+c.settings)
@@ -42,10 +42,10 @@ func TestExtractByRulesWhereTheModelFails(t *testing.T) {
 			talk := filepath.Join(filepath.Dir(w.dir), "talk.jsonl")
 			// Used up are the tokens of a day once a call was made.
 			if c.more != "" && c.reply != nil && strings.Contains(c.more, "daily-tokens") {
-				_, _, _ = invoke(t, "model", "check")
+				_, _, _ = invokeAt(t, now, "model", "check")
 			}
 			w.write(t, talk, `{"type":"user","uuid":"u1","sessionId":"s","timestamp":"2026-03-05T10:00:00Z","message":{"content":"Remember that the audit log is kept for a year."}}`+"\n")
-			out, stderr, code := invoke(t, "extract", "--transcript", talk, "--json")
+			out, stderr, code := invokeAt(t, now, "extract", "--transcript", talk, "--json")
 			var got extractEntry
 			if err := json.Unmarshal([]byte(out), &got); err != nil || code != ExitOK {
 				t.Fatalf("exit %d, %v: %s%s", code, err, out, stderr)

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,7 +53,7 @@ func (x *hookCmd) answer(c *command) error {
 	if strings.EqualFold(strings.ReplaceAll(x.Event, "-", ""), "SessionEnd") {
 		limit = sessionEndTime
 	}
-	ctx, cancel := context.WithTimeout(c.ctx, limit)
+	ctx, cancel := context.WithTimeout(c.ctx, cmp.Or(c.HookTime, limit))
 	defer cancel()
 	out := handover{ctx: ctx, texts: make(chan []byte), wrote: make(chan error, 1)}
 	done := make(chan error, 1)

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -31,12 +32,28 @@ func golden(t *testing.T, name, text string) {
 	}
 }
 
+// patience is how long tests wait for what has to come, on however busy a machine.
+const patience = time.Minute
+
 // invoke runs a command and returns what it printed.
 func invoke(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
+	return invokeAt(t, time.Now, args...)
+}
+
+// invokeAt runs a command by a clock of the test's own: what is counted by the day must not
+// begin anew when midnight comes between two commands.
+func invokeAt(t *testing.T, now func() time.Time, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
 	var out, errOut bytes.Buffer
-	code = Main(t.Context(), App{Args: args, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errOut})
+	code = Main(t.Context(), App{Args: args, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errOut, Now: now, ModelTime: patience})
 	return out.String(), errOut.String(), code
+}
+
+// stopped is a clock that stands still at the present.
+func stopped() func() time.Time {
+	at := time.Now()
+	return func() time.Time { return at }
 }
 
 // TestHelp keeps the help of the program and of every command.

@@ -32,11 +32,12 @@ func TestPlainHookAnswersLikeTheGrammar(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("CLAUDE_COWORK_MEMORY_PATH_OVERRIDE", memories)
+	now := stopped() // what is given says how old it is
 	run := func(event string, args ...string) (string, string) {
 		t.Helper()
 		in := fmt.Sprintf(`{"hook_event_name":%q,"cwd":%q,"prompt":"roll back to the previous version"}`, event, home)
 		var out, errs bytes.Buffer
-		if code := Main(t.Context(), App{Args: args, Stdin: strings.NewReader(in), Stdout: &out, Stderr: &errs}); code != ExitOK {
+		if code := Main(t.Context(), App{Args: args, Stdin: strings.NewReader(in), Stdout: &out, Stderr: &errs, Now: now, HookTime: patience}); code != ExitOK {
 			t.Errorf("%v: exit %d", args, code)
 		}
 		return out.String(), errs.String()
@@ -107,7 +108,7 @@ func TestWhatTheRuntimeEndsIsNoVeto(t *testing.T) {
 	const how = "MEMSYNC_TEST_DEATH"
 	if death := os.Getenv(how); death != "" {
 		args := strings.Fields(os.Getenv(how + "_ARGS"))
-		Main(t.Context(), App{Args: args, Stdin: deadly(death), Stdout: os.Stdout, Stderr: os.Stderr})
+		Main(t.Context(), App{Args: args, Stdin: deadly(death), Stdout: os.Stdout, Stderr: os.Stderr, HookTime: patience})
 		os.Exit(ExitOK)
 	}
 	for _, args := range []string{"hook Stop", "hook Stop --recall", "--log-level debug hook Stop"} {

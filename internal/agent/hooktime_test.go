@@ -25,7 +25,26 @@ func TestHookEndsWithItsClient(t *testing.T) {
 		if code != ExitOK || out.Len() > 0 {
 			t.Errorf("exit code %d, said %q", code, out.String())
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
+		t.Fatal("it goes on")
+	}
+}
+
+// TestHookEndsInTime: one that is held up says nothing once its time is over.
+func TestHookEndsInTime(t *testing.T) {
+	in, hold := io.Pipe()
+	t.Cleanup(func() { _ = hold.Close() })
+	var out bytes.Buffer
+	done := make(chan int, 1)
+	go func() {
+		done <- Main(t.Context(), App{Args: []string{"hook", "UserPromptSubmit"}, Stdin: in, Stdout: &out, Stderr: io.Discard, HookTime: time.Millisecond})
+	}()
+	select {
+	case code := <-done:
+		if code != ExitOK || out.Len() > 0 {
+			t.Errorf("exit code %d, said %q", code, out.String())
+		}
+	case <-time.After(patience):
 		t.Fatal("it goes on")
 	}
 }

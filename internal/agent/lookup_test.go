@@ -65,7 +65,7 @@ const choosesA = `{"files":["a.md"]}`
 // late asks until there is an answer.
 func late(t *testing.T, ls *lookups, session string) (r lookupResult) {
 	t.Helper()
-	hubtest.Eventually(t, 20*time.Second, "the choice", func() bool {
+	hubtest.Eventually(t, patience, "the choice", func() bool {
 		r = ls.late(session)
 		return r.State == hooks.LookupDone
 	})
@@ -74,6 +74,7 @@ func late(t *testing.T, ls *lookups, session string) (r lookupResult) {
 
 func TestLookupIsHandedOutOnce(t *testing.T) {
 	ls, h, params := newHeld(t)
+	ls.now = stopped() // the next who asks after a while gets it once more
 	r, err := ls.begin(t.Context(), params("s", "t1"), time.Nanosecond)
 	if err != nil || r.State != hooks.LookupPending || r.Turn != "t1" {
 		t.Fatalf("%+v, %v", r, err)
@@ -86,7 +87,7 @@ func TestLookupIsHandedOutOnce(t *testing.T) {
 	}
 	h.answers <- choosesA
 	// However many ask at the same time, one gets it.
-	hubtest.Eventually(t, 20*time.Second, "the answer", func() bool {
+	hubtest.Eventually(t, patience, "the answer", func() bool {
 		ls.mu.Lock()
 		defer ls.mu.Unlock()
 		select {
@@ -157,7 +158,7 @@ func TestLookupOutlivesItsCaller(t *testing.T) {
 		_, err := ls.begin(ctx, params("s", "t1"), time.Hour)
 		done <- err
 	}()
-	hubtest.Eventually(t, 20*time.Second, "the question", func() bool { n, _ := h.counts(); return n == 1 })
+	hubtest.Eventually(t, patience, "the question", func() bool { n, _ := h.counts(); return n == 1 })
 	hangUp()
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Errorf("the caller hears %v", err)
@@ -200,7 +201,7 @@ func TestLookupEnds(t *testing.T) {
 	// What the model says that helps nobody is nothing, too.
 	begin("t4")
 	h.answers <- "no list at all"
-	hubtest.Eventually(t, 20*time.Second, "the nonsense", func() bool { return ls.late("s").State == hooks.LookupNone })
+	hubtest.Eventually(t, patience, "the nonsense", func() bool { return ls.late("s").State == hooks.LookupNone })
 }
 
 // Sessions that nobody comes back to do not pile up, and nothing is left at the end.

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -215,7 +216,7 @@ func (c *command) selector() (recall.Selector, error) {
 }
 
 func (c *command) selectorOf(s ModelSettings) recall.Selector {
-	return recall.Selector{Model: s.open(c.state.modelCounter(c.Now), c.secrets), Secrets: c.secrets, Timeout: min(s.timeout(), recall.DefaultModelTimeout)}
+	return recall.Selector{Model: s.open(c.state.modelCounter(c.Now), c.secrets), Secrets: c.secrets, Timeout: min(s.timeout(), cmp.Or(c.ModelTime, recall.DefaultModelTimeout))}
 }
 
 // hookSelector chooses memories for a prompt that a person waits for. Settings that
@@ -226,7 +227,7 @@ func (c *command) hookSelector() recall.Selector {
 	if err != nil || c.models.textOnly() {
 		return recall.Selector{}
 	}
-	s.Timeout = min(s.Timeout, hookModelTimeout)
+	s.Timeout = min(s.Timeout, cmp.Or(c.ModelTime, hookModelTimeout))
 	return s
 }
 

@@ -36,7 +36,7 @@ func TestModelSettingsAreReadAgain(t *testing.T) {
 		if err := e.take(extractParams{Personal: w.dir, Transcript: talk}); err != nil {
 			t.Fatal(err)
 		}
-		hubtest.Eventually(t, time.Minute, "the work", func() bool { return strings.Count(log.String(), "msg=extract ") == talks })
+		hubtest.Eventually(t, patience, "the work", func() bool { return strings.Count(log.String(), "msg=extract ") == talks })
 		_, line, _ := cutLast(log.String(), "msg=extract ")
 		for _, who := range []string{"rules", "model"} {
 			if strings.Contains(line, "by="+who) {

@@ -73,9 +73,9 @@ func says(text string) http.HandlerFunc {
 
 func hangs(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 
-func recalled(t *testing.T) recallEntry {
+func recalled(t *testing.T, now func() time.Time) recallEntry {
 	t.Helper()
-	out, stderr, code := invoke(t, "recall", "--query", "when are merges frozen this month", "--json")
+	out, stderr, code := invokeAt(t, now, "recall", "--query", "when are merges frozen this month", "--json")
 	var e recallEntry
 	if err := json.Unmarshal([]byte(out), &e); err != nil || code != ExitOK {
 		t.Fatalf("exit %d, %v: %s%s", code, err, out, stderr)
@@ -143,19 +143,20 @@ func TestIndexIsPrintedVisibly(t *testing.T) {
 func TestRecallAsksTheModelWithinItsTokens(t *testing.T) {
 	w := newModelWorld(t, "  daily-tokens: 150\n")
 	w.reply = says(`{"files":["reference_wiki.md"]}`)
+	now := stopped()
 	for i := range 2 {
-		e := recalled(t)
+		e := recalled(t, now)
 		if e.By != "model" || len(e.Memories) != 1 || e.Memories[0].Ref != "reference_wiki.md" {
 			t.Fatalf("call %d: %+v", i, e)
 		}
 	}
-	if e := recalled(t); e.By != "ranker" || !strings.Contains(e.Fallback, "used up") || len(e.Memories) == 0 || e.Memories[0].Ref != "project_freeze.md" {
+	if e := recalled(t, now); e.By != "ranker" || !strings.Contains(e.Fallback, "used up") || len(e.Memories) == 0 || e.Memories[0].Ref != "project_freeze.md" {
 		t.Errorf("past the tokens: %+v", e)
 	}
 	if n := w.asked.Load(); n != 2 {
 		t.Errorf("asked %d times, want 2", n)
 	}
-	out, _, _ := invoke(t, "status", "--json")
+	out, _, _ := invokeAt(t, now, "status", "--json")
 	var st Status
 	if err := json.Unmarshal([]byte(out), &st); err != nil {
 		t.Fatal(err)
@@ -164,12 +165,12 @@ func TestRecallAsksTheModelWithinItsTokens(t *testing.T) {
 	if st.Model == nil || st.Model.Today != want || st.Model.Total != want || st.Model.DailyTokens != 150 || st.Model.Provider != "openai" {
 		t.Errorf("status %s", out)
 	}
-	text, _, _ := invoke(t, "status")
+	text, _, _ := invokeAt(t, now, "status")
 	if !strings.Contains(text, "model openai tiny: 200 of 150 tokens today in 2 calls; it is not asked again before tomorrow (UTC)\n") {
 		t.Errorf("status:\n%s", text)
 	}
 	reg := prometheus.NewRegistry()
-	reg.MustRegister(newModelCollector(stateDir(w.state).modelCounter(time.Now), func() int { return 150 }))
+	reg.MustRegister(newModelCollector(stateDir(w.state).modelCounter(now), func() int { return 150 }))
 	families, err := reg.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -193,12 +194,13 @@ func TestRecallAsksTheModelWithinItsTokens(t *testing.T) {
 	}
 }
 
-// hook runs the prompt hook and returns its answer.
-func promptHook(t *testing.T) string {
+// promptHook runs the prompt hook and returns its answer. Its model has modelTime; 0 = what
+// it is given outside tests.
+func promptHook(t *testing.T, modelTime time.Duration) string {
 	t.Helper()
 	var out bytes.Buffer
 	in := fmt.Sprintf(`{"hook_event_name":"UserPromptSubmit","cwd":%q,"prompt":"when are merges frozen this month"}`, t.TempDir())
-	if code := Main(t.Context(), App{Args: []string{"hook"}, Stdin: strings.NewReader(in), Stdout: &out, Stderr: io.Discard}); code != ExitOK {
+	if code := Main(t.Context(), App{Args: []string{"hook"}, Stdin: strings.NewReader(in), Stdout: &out, Stderr: io.Discard, HookTime: 2 * patience, ModelTime: modelTime}); code != ExitOK {
 		t.Errorf("exit %d", code)
 	}
 	return out.String()
@@ -207,20 +209,24 @@ func promptHook(t *testing.T) string {
 func TestHookAsksTheModelButDoesNotWaitLong(t *testing.T) {
 	w := newModelWorld(t, "")
 	w.reply = says(`{"files":["reference_wiki.md"]}`)
-	if got := promptHook(t); !strings.Contains(got, "The wiki.") || strings.Contains(got, "Frozen") {
+	if got := promptHook(t, patience); !strings.Contains(got, "The wiki.") || strings.Contains(got, "Frozen") {
 		t.Errorf("by the model: %s", got)
 	}
 	w.reply = hangs
 	began := time.Now()
-	if got := promptHook(t); !strings.Contains(got, "Frozen") {
+	if got := promptHook(t, 0); !strings.Contains(got, "Frozen") {
 		t.Errorf("by the ranker: %s", got)
 	}
-	if took := time.Since(began); took < hookModelTimeout || took > 10*hookModelTimeout {
+	if took := time.Since(began); took < hookModelTimeout {
 		t.Errorf("it took %s", took)
+	}
+	settings := ModelSettings{Provider: providerOpenAI, Name: "tiny", KeyFile: "/k"}
+	if s := (&command{App: App{Now: time.Now}, models: settings}).hookSelector(); s.Model == nil || s.Timeout != hookModelTimeout || hookModelTimeout > hookTime/2 {
+		t.Errorf("a prompt waits %s of %s for its model", s.Timeout, hookTime)
 	}
 	asked := w.asked.Load()
 	t.Setenv("MEMSYNC_HOOKS_OFF", "1")
-	if got := promptHook(t); got != "" || w.asked.Load() != asked {
+	if got := promptHook(t, 0); got != "" || w.asked.Load() != asked {
 		t.Errorf("inside a client that we asked: %q", got)
 	}
 }
@@ -230,7 +236,7 @@ func TestHookLeavesAProgramAndBadSettingsToTheRanker(t *testing.T) {
 	w.reply = hangs
 	for _, settings := range []string{"model:\n  provider: command\n  command: [false]\n", "model:\n  provider: nobody\n"} {
 		w.write(t, w.config, settings)
-		if got := promptHook(t); !strings.Contains(got, "Frozen") {
+		if got := promptHook(t, patience); !strings.Contains(got, "Frozen") {
 			t.Errorf("%s: %s", settings, got)
 		}
 	}
@@ -239,14 +245,15 @@ func TestHookLeavesAProgramAndBadSettingsToTheRanker(t *testing.T) {
 func TestModelCheck(t *testing.T) {
 	w := newModelWorld(t, "")
 	w.reply = says("ready")
-	out, stderr, code := invoke(t, "model", "check")
+	now := stopped()
+	out, stderr, code := invokeAt(t, now, "model", "check")
 	if code != ExitOK || !strings.Contains(out, "for 100 tokens") || !strings.Contains(out, "did not use a tool") || !strings.Contains(out, "model openai tiny: 100 of 1000000 tokens today in 1 call\n") {
 		t.Errorf("exit %d: %s%s", code, out, stderr)
 	}
 	w.reply = func(rw http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(rw, `{"choices":[{"message":{"tool_calls":[{"id":"1","type":"function","function":{"name":"ready","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}`)
 	}
-	out, _, code = invoke(t, "model", "check", "--json")
+	out, _, code = invokeAt(t, now, "model", "check", "--json")
 	var got modelCheck
 	if err := json.Unmarshal([]byte(out), &got); err != nil || code != ExitOK || !got.Tools || got.Today.Calls != 2 {
 		t.Errorf("exit %d, %v: %s", code, err, out)

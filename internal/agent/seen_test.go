@@ -76,7 +76,7 @@ func (w seenWorld) hook(event string, fields map[string]any) string {
 		w.t.Fatal(err)
 	}
 	var out, errs bytes.Buffer
-	if code := Main(w.t.Context(), App{Args: []string{"hook", event}, Stdin: bytes.NewReader(in), Stdout: &out, Stderr: &errs}); code != ExitOK {
+	if code := Main(w.t.Context(), App{Args: []string{"hook", event}, Stdin: bytes.NewReader(in), Stdout: &out, Stderr: &errs, HookTime: patience}); code != ExitOK {
 		w.t.Errorf("%s: exit %d, %s", event, code, errs.String())
 	}
 	return out.String()

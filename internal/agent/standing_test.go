@@ -17,7 +17,6 @@ import (
 // TestCatchUp: whoever asks for a link's standing at the hub's head gets it with what the hub
 // had at that moment, and while the hub is away learns at once since when.
 func TestCatchUp(t *testing.T) {
-	const patience = 20 * time.Second
 	h := hubtest.Start(t, hubtest.Options{})
 	dir := filepath.Join(t.TempDir(), "team")
 	if err := os.Mkdir(dir, 0o700); err != nil {

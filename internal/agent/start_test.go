@@ -226,7 +226,7 @@ func TestHealthcheck(t *testing.T) {
 		ended <- Main(ctx, App{Args: args, Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard, Ready: func() { close(ready) }})
 	}()
 	<-ready
-	if stdout, stderr, code := invoke(t, check...); code != ExitOK || stdout != "serving, links: 1\n" {
+	if stdout, stderr, code := invoke(t, append(check[:len(check):len(check)], "--timeout", patience.String())...); code != ExitOK || stdout != "serving, links: 1\n" {
 		t.Errorf("with a daemon whose hub is away: exit %d, %q, %s", code, stdout, stderr)
 	}
 	if _, stderr, code := invoke(t, append(check, "--timeout", "-1s")...); code != ExitUsage || !strings.Contains(stderr, "--timeout") {

@@ -31,8 +31,9 @@ func TestLogTellsEachTroubleOnce(t *testing.T) {
 		}
 		return a
 	}}))
+	began := time.Now()
 	note := func(after time.Duration, kind, path, text, origin string) syncer.Note {
-		return syncer.Note{Time: time.Now().Add(after), Kind: kind, Path: memory.Path(path), Text: text, Origin: origin}
+		return syncer.Note{Time: began.Add(after), Kind: kind, Path: memory.Path(path), Text: text, Origin: origin}
 	}
 	notes := []syncer.Note{
 		note(-time.Hour, syncer.NotePermission, "old.md", "", ""),
@@ -49,7 +50,7 @@ func TestLogTellsEachTroubleOnce(t *testing.T) {
 		}
 		return out
 	}
-	told := told{since: time.Now()}
+	told := told{since: began}
 	for i, step := range []struct {
 		st   syncer.Status
 		want string
