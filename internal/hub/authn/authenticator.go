@@ -95,9 +95,10 @@ type Authenticator struct {
 	end     func()
 	works   sync.WaitGroup
 
-	mu    sync.Mutex // guards what follows
-	cache map[string]cached
-	holds map[string]*hold // credentials of open streams by holdKey
+	mu          sync.Mutex // guards what follows
+	cache       map[string]cached
+	holds       map[string]*hold // credentials of open streams by holdKey
+	revocations int              // so many are known of
 }
 
 type cached struct {
@@ -169,6 +170,7 @@ func (a *Authenticator) byHash(ctx context.Context, hash string) (Identity, erro
 	now := a.opts.Now()
 	a.mu.Lock()
 	c, ok := a.cache[hash]
+	asked := a.revocations
 	a.mu.Unlock()
 	if !ok || !now.Before(c.until) {
 		id, err := a.dir.TokenByHash(ctx, hash)
@@ -181,7 +183,7 @@ func (a *Authenticator) byHash(ctx context.Context, hash string) (Identity, erro
 			err = unauthenticated()
 		}
 		c = cached{id, err, now.Add(cacheFor)}
-		a.remember(hash, c)
+		a.remember(hash, c, asked)
 	}
 	if c.err != nil {
 		return Identity{}, c.err
@@ -192,9 +194,14 @@ func (a *Authenticator) byHash(ctx context.Context, hash string) (Identity, erro
 	return c.id, nil
 }
 
-func (a *Authenticator) remember(hash string, c cached) {
+// remember keeps an answer of the directory, which was asked when so many revocations were
+// known of: one that came meanwhile may be younger than the answer.
+func (a *Authenticator) remember(hash string, c cached, revocations int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.revocations != revocations {
+		return
+	}
 	if len(a.cache) >= maxCached {
 		// Guesses must not push out those who have a token, so the unknown go first.
 		for h, old := range a.cache {
@@ -219,6 +226,7 @@ func (a *Authenticator) Allow(id Identity, calls int) error {
 func (a *Authenticator) Revoked(tokenID string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.revocations++
 	for h, c := range a.cache {
 		if c.id.ID == tokenID {
 			delete(a.cache, h)

@@ -20,9 +20,18 @@ type directory struct {
 	tokens  map[string]authn.Identity
 	lookups int
 	trouble error
+	told    func() // called when the table was asked, before its answer arrives; nil: nothing
 }
 
 func (d *directory) TokenByHash(_ context.Context, hash string) (authn.Identity, error) {
+	id, err := d.lookUp(hash)
+	if d.told != nil {
+		d.told()
+	}
+	return id, err
+}
+
+func (d *directory) lookUp(hash string) (authn.Identity, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.lookups++
@@ -155,6 +164,25 @@ func TestCached(t *testing.T) {
 			t.Errorf("error %v, %d look-ups after 5 s", err, d.lookups)
 		}
 	})
+}
+
+// TestRevokedWhileAsked revokes a token while an answer about it is under way, which is
+// older: it is not believed afterwards.
+func TestRevokedWhileAsked(t *testing.T) {
+	d := &directory{tokens: map[string]authn.Identity{}}
+	a := authn.New(d, authn.Options{})
+	text, hash := mint(t, d)
+	d.told = func() {
+		d.told = nil
+		d.change(hash, func(id *authn.Identity) { id.Revoked = true })
+		a.Revoked(d.tokens[hash].ID)
+	}
+	if _, err := a.Authenticate(t.Context(), "Bearer "+text); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Authenticate(t.Context(), "Bearer "+text); !errors.Is(err, memory.ErrUnauthenticated) {
+		t.Errorf("after the revocation: %v", err)
+	}
 }
 
 // TestHold ends a stream when its token is revoked here, is revoked elsewhere, and

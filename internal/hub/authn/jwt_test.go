@@ -38,14 +38,19 @@ func (c *clock) Now() time.Time {
 	return c.now
 }
 
+// count is how often the clock was looked at.
+func (c *clock) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.asked
+}
+
 // looks waits until the clock was looked at n more times.
-func (c *clock) looks(n int) {
-	at := func() int {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		return c.asked
-	}
-	for until := at() + n; at() < until; {
+func (c *clock) looks(n int) { c.until(c.count() + n) }
+
+// until waits until the clock was looked at n times in all.
+func (c *clock) until(n int) {
+	for c.count() < n {
 		time.Sleep(time.Millisecond)
 	}
 }
@@ -260,6 +265,40 @@ func TestKeyRotation(t *testing.T) {
 	c.move(2 * time.Minute) // what was believed is asked again
 	if _, err := bearer(t, a, old); !errors.Is(err, memory.ErrUnauthenticated) {
 		t.Errorf("the withdrawn key: %v", err)
+	}
+}
+
+// TestKeyRotatedWhileAsked shows a token of a new key while keys are fetched that the
+// issuer handed out before: that answer says nothing of the new one.
+func TestKeyRotatedWhileAsked(t *testing.T) {
+	i := authntest.New(t, false)
+	a, c := believer(t, i, nil)
+	old := i.Sign(i.Claims(c.Now(), map[string]any{"exp": c.Now().Add(10 * time.Hour).Unix()}))
+	if _, err := bearer(t, a, old); err != nil {
+		t.Fatal(err)
+	}
+	reached, open := i.Hold()
+	c.move(time.Hour) // the keys are past their time, and are fetched beside what is asked for
+	if _, err := bearer(t, a, old); err != nil {
+		t.Fatal(err)
+	}
+	<-reached
+	i.Rotate()
+	fresh := i.Sign(i.Claims(c.Now(), nil))
+	answered := make(chan error, 1)
+	looked := c.count()
+	go func() {
+		_, err := a.Authenticate(context.Background(), "Bearer "+fresh)
+		answered <- err
+	}()
+	c.until(looked + 2) // the second look, under a lock, finds keys that are being fetched
+	open()
+	if err := <-answered; !errors.Is(err, memory.ErrUnavailable) {
+		t.Errorf("the new key: %v, want that nobody can know yet", err)
+	}
+	c.move(11 * time.Second)
+	if _, err := bearer(t, a, fresh); err != nil {
+		t.Errorf("the new key, asked again: %v", err)
 	}
 }
 

@@ -58,7 +58,8 @@ type keySource struct {
 // serve while the issuer is away. An unknown kid makes it ask again, but not more
 // often than askEvery. The error is an ErrUnavailable when nobody can know, or a refusal.
 func (s *keySource) find(ctx context.Context, kid, alg string) ([]any, error) {
-	for waited := false; ; waited = true {
+	asked := false // by this call; an attempt begun before may not know of a new key
+	for {
 		s.mu.Lock()
 		found := s.matching(kid, alg)
 		now := s.now()
@@ -73,7 +74,7 @@ func (s *keySource) find(ctx context.Context, kid, alg string) ([]any, error) {
 			switch {
 			case len(found) > 0:
 				return found, nil
-			case waited && err == nil:
+			case asked && err == nil:
 				return nil, refuse(whyUnknownKey)
 			}
 			// What the issuer would say now is not known, and it is not the time to ask.
@@ -81,6 +82,7 @@ func (s *keySource) find(ctx context.Context, kid, alg string) ([]any, error) {
 		}
 		if s.asking == nil {
 			s.askLocked(now)
+			asked = true
 		}
 		asking := s.asking
 		s.mu.Unlock()

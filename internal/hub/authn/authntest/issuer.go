@@ -35,6 +35,13 @@ type Issuer struct {
 	bearer  string
 	fetches int
 	claimed string // what discovery says that the issuer is; "": the truth
+	gate    *gate  // nil: keys are handed out at once
+}
+
+// gate holds up answers until it is open.
+type gate struct {
+	reached chan struct{} // gets one for each answer
+	open    chan struct{} // closed to open it
 }
 
 // New starts an issuer on loopback and ends it with the test. tls serves it with a
@@ -94,12 +101,37 @@ func (i *Issuer) serveKeys(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	i.mu.Lock()
-	defer i.mu.Unlock()
-	set := jose.JSONWebKeySet{}
+	set, gate := jose.JSONWebKeySet{}, i.gate
 	for _, k := range i.keys {
 		set.Keys = append(set.Keys, k.Public())
 	}
+	i.mu.Unlock()
+	if gate != nil {
+		select {
+		case gate.reached <- struct{}{}:
+		default: // it is known by now
+		}
+		select {
+		case <-gate.open:
+		case <-r.Context().Done():
+		}
+	}
 	i.answer(w, set)
+}
+
+// Hold holds up answers with keys, whose keys are those of when they were asked for, until
+// open is called. reached gets a value when the first one is held.
+func (i *Issuer) Hold() (reached <-chan struct{}, open func()) {
+	g := &gate{reached: make(chan struct{}, 1), open: make(chan struct{})}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.gate = g
+	return g.reached, func() {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		i.gate = nil
+		close(g.open)
+	}
 }
 
 func (i *Issuer) answer(w http.ResponseWriter, v any) {
