@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -425,6 +426,44 @@ func TestCountsAreWritten(t *testing.T) {
 	if w.counts.lost != 2 {
 		t.Errorf("%d counted as lost, want 2", w.counts.lost)
 	}
+}
+
+// slowRepeat is a store that takes its time to count an event.
+type slowRepeat struct {
+	*inmem.Store
+	open <-chan struct{}
+}
+
+func (s slowRepeat) RepeatAudit(ctx context.Context, id, times int64, last time.Time) error {
+	<-s.open
+	return s.Store.RepeatAudit(ctx, id, times, last)
+}
+
+// TestCountsBeingWrittenAreShown reads the audit log while counts are written: it shows
+// them.
+func TestCountsBeingWrittenAreShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, _ := newClockedWorld(t, service.Limits{})
+		open := make(chan struct{})
+		w.Backend = slowRepeat{w.backend, open}
+		for range 3 {
+			_ = w.PurgeProject(t.Context(), reader, key)
+		}
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		var wg sync.WaitGroup
+		wg.Go(func() { w.Run(ended) }) // its end writes the counts
+		synctest.Wait()
+		wg.Go(func() {
+			events, _, err := w.AuditEvents(t.Context(), admin, "", service.Page{})
+			if err != nil || events[0].Count != 3 {
+				t.Errorf("%+v, %v: want a count of 3", events, err)
+			}
+		})
+		synctest.Wait()
+		close(open)
+		wg.Wait()
+	})
 }
 
 // TestAuditLogHasARetention forgets old events with the same job that compacts history.

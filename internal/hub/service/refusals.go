@@ -30,6 +30,10 @@ const (
 
 // refusals folds equal refusals into one event.
 type refusals struct {
+	// writing is held, by a value in it, while counts are taken and written: who reads the
+	// log after that misses none that another was about to write.
+	writing chan struct{}
+
 	mu    sync.Mutex // guards what follows
 	by    map[string]*refuser
 	ended []*folded // of spans that are over, with counts that are not written yet
@@ -51,7 +55,9 @@ type folded struct {
 	waits bool // it is among those that ended
 }
 
-func newRefusals() *refusals { return &refusals{by: map[string]*refuser{}} }
+func newRefusals() *refusals {
+	return &refusals{writing: make(chan struct{}, 1), by: map[string]*refuser{}}
+}
 
 // refusal is one refusal as it is on record.
 type refusal struct {
@@ -228,6 +234,12 @@ func (s *Service) record(ctx context.Context, c Call, r refusal, e *memory.Error
 
 // writeCounts writes how often refusals happened again.
 func (s *Service) writeCounts(ctx context.Context) (failed int64) {
+	select {
+	case s.refusals.writing <- struct{}{}:
+		defer func() { <-s.refusals.writing }()
+	case <-ctx.Done():
+		return 0
+	}
 	var why error
 	for _, u := range s.refusals.take(s.Now()) {
 		if err := s.Backend.RepeatAudit(ctx, u.id, u.n, u.last); err != nil {
