@@ -135,7 +135,7 @@ func TestImportedContentsAreJudged(t *testing.T) {
 	if err := importArchive(t, admin, text); err != nil {
 		t.Fatal(err)
 	}
-	hubtest.Eventually(t, 10*time.Second, "the finding is on record", func() bool {
+	hubtest.Eventually(t, patience, "the finding is on record", func() bool {
 		events, err := admin.ListAuditEvents(admin.ctx(t), &memsvcv1.ListAuditEventsRequest{PageSize: 1000})
 		if err != nil {
 			t.Fatal(err)

@@ -11,7 +11,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc/codes"
@@ -81,7 +80,7 @@ func TestInternalErrorIsFound(t *testing.T) {
 	if code != 1 || id == nil {
 		t.Fatalf("exit %d, %q: no request id", code, out)
 	}
-	hubtest.Eventually(t, 20*time.Second, "the cause in the log", func() bool {
+	hubtest.Eventually(t, patience, "the cause in the log", func() bool {
 		return regexp.MustCompile(`request_id=` + id[1] + ` .*on fire`).MatchString(h.Log.String())
 	})
 }

@@ -71,7 +71,7 @@ func TestCLI(t *testing.T) {
 						_ = cmd.Wait()
 					}
 				})
-				deadline := time.Now().Add(20 * time.Second)
+				deadline := time.Now().Add(patience)
 				for {
 					text, err := os.ReadFile(s.log)
 					ts.Check(err)

@@ -25,7 +25,7 @@ func TestOldCommitsAreNotLate(t *testing.T) {
 	w.commit(t)
 	c.mustCommit(t, put("a.md", "two"))
 	w.commit(t)
-	hubtest.Eventually(t, 10*time.Second, "two deliveries counted", func() bool {
+	hubtest.Eventually(t, patience, "two deliveries counted", func() bool {
 		return strings.Contains(metricsText(t, h), "\nmemsvc_delivery_seconds_count 2\n")
 	})
 	if got := metricsText(t, h); !strings.Contains(got, "\nmemsvc_delivery_seconds_sum 0\n") {

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,13 +16,15 @@ import (
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	memsvcv1 "github.com/memsvc/memsvc/api/proto/memsvc/v1"
 	"github.com/memsvc/memsvc/internal/hubtest"
 	"github.com/memsvc/memsvc/internal/memory"
 	"github.com/memsvc/memsvc/internal/wire"
 )
+
+// patience bounds what must happen; it is never waited out when all is well.
+const patience = time.Minute
 
 // caller is a connection with a token.
 type caller struct {
@@ -49,7 +52,7 @@ func as(t testing.TB, h *hubtest.Hub, token string) caller {
 }
 
 func (c caller) ctx(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*patience) // a watch lasts for a test
 	t.Cleanup(cancel)
 	return metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+c.token)
 }
@@ -99,8 +102,13 @@ func fakeSecret(n int) string {
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-// brief is a time to live that ends during a test.
-func brief() *durationpb.Duration { return durationpb.New(time.Second) }
+// shifted is the system's clock, and may be moved ahead: what ends at a time need not
+// last as long as the test needs to get there.
+type shifted struct{ ahead atomic.Int64 }
+
+func (s *shifted) Now() time.Time { return time.Now().Add(time.Duration(s.ahead.Load())).UTC() }
+
+func (s *shifted) move(d time.Duration) { s.ahead.Add(int64(d)) }
 
 // rawCodec sends bytes as they are and reads nothing.
 type rawCodec struct{}
@@ -110,6 +118,10 @@ func (rawCodec) Marshal(v any) (mem.BufferSlice, error) {
 }
 func (rawCodec) Unmarshal(mem.BufferSlice, any) error { return nil }
 func (rawCodec) Name() string                         { return "proto" }
+
+// greeting is how a connection of HTTP/2 begins, a preface and empty settings. The hub soon
+// hangs up on who does not say that much.
+const greeting = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 
 func containsLine(log, part string) bool { return strings.Contains(log, part) }
 

@@ -438,7 +438,7 @@ func TestPolicy(t *testing.T) {
 	if _, err := admin.UpdateGuardPolicy(admin.ctx(t), &memsvcv1.UpdateGuardPolicyRequest{Policy: p}); err != nil {
 		t.Fatal(err)
 	}
-	hubtest.Eventually(t, 20*time.Second, "a rescan hit in the audit log", func() bool {
+	hubtest.Eventually(t, patience, "a rescan hit in the audit log", func() bool {
 		events, err := admin.ListAuditEvents(admin.ctx(t), &memsvcv1.ListAuditEventsRequest{})
 		if err != nil {
 			t.Fatal(err)

@@ -106,7 +106,7 @@ issuers:
         project: "ci~{repository}"
         role: writer
 `
-	h, _ := believing(t, fmt.Sprintf(issuerText, issuer), nil)
+	h, _, clock := believing(t, fmt.Sprintf(issuerText, issuer), nil)
 	h.Token("acme", "ci~acme~pay", "reader") // makes the project
 	get := func(h *hubtest.Hub, token, name string) error {
 		c := as(t, h, token)
@@ -123,12 +123,13 @@ issuers:
 	wantReason(t, get(h, mint("system:serviceaccount:agents:one", "aud:other"), project), memory.ReasonUnauthenticated)
 
 	// A hub that believes another issuer believes nothing of this one.
-	elsewhere, _ := believing(t, fmt.Sprintf(issuerText, startIssuer(t)), nil)
+	elsewhere, _, _ := believing(t, fmt.Sprintf(issuerText, startIssuer(t)), nil)
 	wantReason(t, get(elsewhere, pod, project), memory.ReasonUnauthenticated)
 
 	// A watch under a short token ends with it.
-	short := as(t, h, mint("system:serviceaccount:agents:two", "aud:memsvc", "life:2s"))
+	short := as(t, h, mint("system:serviceaccount:agents:two", "aud:memsvc", "life:10m"))
 	w := short.watch(t, &memsvcv1.WatchedProject{Project: project, Cursor: &memsvcv1.Cursor{}})
+	clock.move(11 * time.Minute)
 	for {
 		if _, err := w.stream.Recv(); err != nil {
 			wantReason(t, err, memory.ReasonUnauthenticated)
@@ -141,8 +142,8 @@ issuers:
 	// The issuer rotates its key: the next token is taken as soon as the hub may ask
 	// again, and until then the answer is one that clients try again.
 	askIssuer(t, issuer+"/rotate", nil)
-	next := mint("system:serviceaccount:agents:one", "aud:memsvc")
-	hubtest.Eventually(t, 30*time.Second, "the new key is known", func() bool {
+	next := mint("system:serviceaccount:agents:one", "aud:memsvc", "life:1h")
+	hubtest.Eventually(t, patience, "the new key is known", func() bool {
 		err := get(h, next, project)
 		if err != nil {
 			wantReason(t, err, memory.ReasonUnavailable)

@@ -16,7 +16,7 @@ import (
 
 // TestDrainWarnsOfNothing stops a hub with open watches: that they end is no failure.
 func TestDrainWarnsOfNothing(t *testing.T) {
-	h := hubtest.Start(t, hubtest.Options{})
+	h := hubtest.Start(t, hubtest.Options{Config: func(c *hub.Config) { c.DrainTimeout = patience }})
 	c := as(t, h, h.Token("acme", "app", "writer"))
 	for range 3 {
 		stream, err := c.WatchMemories(c.ctx(t), &memsvcv1.WatchMemoriesRequest{Projects: []*memsvcv1.WatchedProject{{Project: project}}})

@@ -106,7 +106,7 @@ func TestNoRoomInTheHub(t *testing.T) {
 		_ = cmd.Wait()
 	})
 	var addr string
-	hubtest.Eventually(t, 20*time.Second, "the hub listens", func() bool {
+	hubtest.Eventually(t, patience, "the hub listens", func() bool {
 		if m := addresses.FindStringSubmatch(read(t, log.Name())); m != nil {
 			addr = m[1]
 		}

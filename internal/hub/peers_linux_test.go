@@ -2,10 +2,12 @@ package hub_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"syscall"
@@ -49,8 +51,8 @@ func secondPeer(t *testing.T, h *hubtest.Hub, token string) caller {
 }
 
 // TestOnePeerDoesNotShutOthersOut has one peer open as many connections as the port
-// takes at all, on both APIs, and say nothing on them: another peer still commits, and
-// what the hub holds of the first stays small.
+// takes at all, on both APIs, and say no more on them than it takes to keep them: another
+// peer still commits, and what the hub holds of the first stays small.
 func TestOnePeerDoesNotShutOthersOut(t *testing.T) {
 	const many = 10_000
 	needFiles(t, 15_000)
@@ -59,6 +61,7 @@ func TestOnePeerDoesNotShutOthersOut(t *testing.T) {
 			h := hubtest.Start(t, hubtest.Options{Config: func(c *hub.Config) { c.MaxConnections, c.MaxPerPeer = many, 2500 }})
 			token := h.Token("acme", "app", "writer")
 			addr := map[string]string{"grpc": h.GRPCAddr, "http": h.HTTPAddr}[port]
+			say := map[string]string{"grpc": greeting, "http": "HEAD /openapi.json HTTP/1.1\r\nHost: " + addr + "\r\n\r\n"}[port]
 			before := heap()
 			conns := make([]net.Conn, many)
 			var wg sync.WaitGroup
@@ -71,6 +74,7 @@ func TestOnePeerDoesNotShutOthersOut(t *testing.T) {
 							return
 						}
 						conns[i] = c
+						_, _ = io.WriteString(c, say) // the hub may have hung up already
 					}
 				})
 			}
@@ -82,7 +86,7 @@ func TestOnePeerDoesNotShutOthersOut(t *testing.T) {
 					}
 				}
 			}()
-			hubtest.Eventually(t, 20*time.Second, "the peer's connections over its bound are closed", func() bool {
+			hubtest.Eventually(t, patience, "the peer's connections over its bound are closed", func() bool {
 				return strings.Contains(metricsText(t, h), `memsvc_connections_refused_total{bound="peer",port="`+port+`"} 7500`)
 			})
 			grown := heap() - before
@@ -118,8 +122,11 @@ func TestRoomComesBack(t *testing.T) {
 				t.Fatal(err)
 			}
 			conns = append(conns, c)
+			if _, err := io.WriteString(c, greeting); err != nil {
+				t.Fatal(err)
+			}
 		}
-		hubtest.Eventually(t, 5*time.Second, "three connections and the other peer's are open", func() bool {
+		hubtest.Eventually(t, patience, "three connections and the other peer's are open", func() bool {
 			return strings.Contains(metricsText(t, h), `memsvc_connections{port="grpc"} 4`)
 		})
 		over, err := net.Dial("tcp", h.GRPCAddr)
@@ -127,18 +134,18 @@ func TestRoomComesBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		// The HTTP/2 server speaks first: what was taken gets bytes, what was not an end.
-		if err := over.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
+		if err := over.SetReadDeadline(time.Now().Add(patience)); err != nil {
 			t.Fatal(err)
 		}
-		if n, err := over.Read(make([]byte, 64)); err == nil {
-			t.Fatalf("round %d: the fourth connection was taken: %d bytes", round, n)
+		if n, err := over.Read(make([]byte, 64)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Fatalf("round %d: the fourth connection was taken: %d bytes, %v", round, n, err)
 		}
 		_ = over.Close()
 		other.mustCommit(t, put("a.md", strings.Repeat("x", round+1)))
 		for _, c := range conns {
 			_ = c.Close()
 		}
-		hubtest.Eventually(t, 5*time.Second, "their room is free", func() bool {
+		hubtest.Eventually(t, patience, "their room is free", func() bool {
 			return strings.Contains(metricsText(t, h), `memsvc_connections{port="grpc"} 1`)
 		})
 	}
@@ -152,7 +159,7 @@ func TestSilentConnectionsAreClosed(t *testing.T) {
 	good := as(t, h, token)
 	// On a busy machine even a good client may come too late with its credential, and comes
 	// again; what has brought one is not touched.
-	hubtest.Eventually(t, 20*time.Second, "the good one is in", func() bool {
+	hubtest.Eventually(t, patience, "the good one is in", func() bool {
 		_, err := good.GetProject(good.ctx(t), &memsvcv1.GetProjectRequest{Name: project})
 		return err == nil
 	})
@@ -164,14 +171,15 @@ func TestSilentConnectionsAreClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = raw.Close() }()
-	// A preface and empty settings: the connection is a whole one of HTTP/2.
-	if _, err := raw.Write([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00")); err != nil {
+	// With that the connection is a whole one of HTTP/2.
+	if _, err := io.WriteString(raw, greeting); err != nil {
 		t.Fatal(err)
 	}
-	if err := raw.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := raw.SetReadDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := io.Copy(io.Discard, raw); err != nil {
+	// If the hub had no time to read the greeting, its end is a reset.
+	if _, err := io.Copy(io.Discard, raw); err != nil && !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("a silent connection ended with %v, want it closed", err)
 	}
 
@@ -184,7 +192,7 @@ func TestSilentConnectionsAreClosed(t *testing.T) {
 	if _, err := bad.GetProject(ctx, &memsvcv1.GetProjectRequest{Name: project}); err == nil {
 		t.Error("a token that never was is good")
 	}
-	hubtest.Eventually(t, 10*time.Second, "three were closed", func() bool { return closedAtLogin(t, h) >= late+3 })
+	hubtest.Eventually(t, patience, "three were closed", func() bool { return closedAtLogin(t, h) >= late+3 })
 	good.mustCommit(t, put("a.md", "x"))
 	if got := stream.commit(t); got.GetRevision() != 1 {
 		t.Errorf("the watch that was open got %d", got.GetRevision())

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	memsvcv1 "github.com/memsvc/memsvc/api/proto/memsvc/v1"
 	"github.com/memsvc/memsvc/internal/hubtest"
@@ -275,7 +274,7 @@ func TestRescanFindsEveryPlace(t *testing.T) {
 	zeta(t, admin)
 	want := []string{project + "/memories/conf.md", project + "/memories/dupa.md", project + "/memories/dupb.md"}
 	var got []string
-	hubtest.Eventually(t, time.Minute, "three hits on the audit log", func() bool {
+	hubtest.Eventually(t, patience, "three hits on the audit log", func() bool {
 		got = nil
 		res, err := admin.ListAuditEvents(admin.ctx(t), &memsvcv1.ListAuditEventsRequest{TeamId: "acme"})
 		if err != nil {

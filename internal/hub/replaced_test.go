@@ -28,7 +28,7 @@ func TestDataReplacedUnderARunningHub(t *testing.T) {
 		code <- hub.Main(ctx, []string{"serve", "--data-dir", dir, "--grpc-addr=127.0.0.1:0", "--http-addr=127.0.0.1:0", "--ops-addr=127.0.0.1:0"}, &out, &log)
 	}()
 	listening := regexp.MustCompile(`msg=listening grpc=(\S+) `)
-	hubtest.Eventually(t, 20*time.Second, "the hub listens", func() bool { return listening.MatchString(log.String()) })
+	hubtest.Eventually(t, patience, "the hub listens", func() bool { return listening.MatchString(log.String()) })
 	addr := listening.FindStringSubmatch(log.String())[1]
 
 	live := filepath.Join(dir, "hub.db")
@@ -47,7 +47,7 @@ func TestDataReplacedUnderARunningHub(t *testing.T) {
 		if got != 1 {
 			t.Errorf("exit code %d, want 1", got)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("the hub went on")
 	}
 	for _, want := range []string{"level=ERROR", "data files replaced under the running hub", "memsvc: " + live + " is another file now", "restore-backup"} {

@@ -178,7 +178,7 @@ func golden(t *testing.T, name string, got []byte) {
 // restWatch opens a watch over REST and returns its content type and lines.
 func restWatch(t *testing.T, h *hubtest.Hub, token, query string, headers map[string]string) (kind string, lines *bufio.Reader) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*patience)
 	t.Cleanup(cancel)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+h.HTTPAddr+"/v1/"+project+"/memories:watch"+query, nil)
 	if err != nil {
@@ -249,7 +249,9 @@ func TestRESTWatchNDJSON(t *testing.T) {
 		t.Errorf("second commit %d", got)
 	}
 	// A draining hub says why it ends.
-	go h.Stop()
+	var stopping sync.WaitGroup
+	defer stopping.Wait()
+	stopping.Go(h.Stop)
 	last := ""
 	for {
 		s, err := r.ReadString('\n')

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc/status"
 
@@ -93,7 +92,7 @@ func TestRestoreBelowRunningReplicas(t *testing.T) {
 		{"parallel", func() { restore("--clean", "--if-exists", "-j2") }},
 		{"schema dropped", func() {
 			// It may be the one to give up where it and a hub's call wait for each other.
-			hubtest.Eventually(t, time.Minute, "the schema is dropped", func() bool {
+			hubtest.Eventually(t, patience, "the schema is dropped", func() bool {
 				return (&pgtest.Server{URL: url}).Exec(t.Context(), "DROP SCHEMA memsvc CASCADE") == nil
 			})
 			restore()
@@ -107,7 +106,7 @@ func TestRestoreBelowRunningReplicas(t *testing.T) {
 		way.do()
 		for i, h := range hubs {
 			c := as(t, h, token)
-			hubtest.Eventually(t, time.Minute, way.name+": the hub goes on", func() bool {
+			hubtest.Eventually(t, patience, way.name+": the hub goes on", func() bool {
 				_, err := c.commit(t, put(fmt.Sprintf("after%d.md", i), way.name))
 				return err == nil
 			})

@@ -353,7 +353,7 @@ func TestSecretsPlantedEverywhere(t *testing.T) {
 				for who, token := range tokens {
 					msg := sound(request)
 					l.plant(msg.ProtoReflect(), p.change)
-					ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token), 20*time.Second)
+					ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token), patience)
 					err := send(ctx, conn, method, msg)
 					cancel()
 					st, _ := status.FromError(err)

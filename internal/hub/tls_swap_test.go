@@ -48,7 +48,7 @@ func TestTLSSwappedForGarbage(t *testing.T) {
 	expires := func(at time.Time) string {
 		return fmt.Sprintf("memsvc_tls_certificate_expiry_timestamp_seconds %g", float64(at.Unix()))
 	}
-	hubtest.Eventually(t, 10*time.Second, "the expiry is shown", shown(expires(until)))
+	hubtest.Eventually(t, patience, "the expiry is shown", shown(expires(until)))
 
 	other := filepath.Join(dir, "other.pem")
 	expired := time.Now().Add(-time.Minute)
@@ -65,7 +65,7 @@ func TestTLSSwappedForGarbage(t *testing.T) {
 	} {
 		spoil()
 		refused++
-		hubtest.Eventually(t, 10*time.Second, name+" is told", shown("memsvc_tls_files_in_use 0"))
+		hubtest.Eventually(t, patience, name+" is told", shown("memsvc_tls_files_in_use 0"))
 		if got := serial(t, h.GRPCAddr, client); got != 10 {
 			t.Fatalf("%s: the hub shows certificate %d", name, got)
 		}
@@ -85,11 +85,11 @@ func TestTLSSwappedForGarbage(t *testing.T) {
 		write(t, certFile, goodCert)
 		write(t, keyFile, goodKey)
 		stamp()
-		hubtest.Eventually(t, 10*time.Second, name+" is over", shown("memsvc_tls_files_in_use 1"))
+		hubtest.Eventually(t, patience, name+" is over", shown("memsvc_tls_files_in_use 1"))
 	}
 	later := until.Add(10 * time.Minute)
 	ca.issueUntil(t, 20, later, certFile, keyFile)
-	hubtest.Eventually(t, 10*time.Second, "the renewed certificate is shown", func() bool { ahead.Add(1); return serial(t, h.GRPCAddr, client) == 20 })
+	hubtest.Eventually(t, patience, "the renewed certificate is shown", func() bool { ahead.Add(1); return serial(t, h.GRPCAddr, client) == 20 })
 	if text := metricsText(t, h); !strings.Contains(text, expires(later)) || strings.Contains(text, `memsvc_tls_reloads_total{outcome="taken"} 0`) {
 		t.Error("the renewal is not in the metrics")
 	}

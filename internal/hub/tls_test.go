@@ -157,17 +157,17 @@ func TestTLS(t *testing.T) {
 	}
 	ca.issue(t, 11, certFile, keyFile)
 	for _, addr := range []string{h.GRPCAddr, h.HTTPAddr} {
-		hubtest.Eventually(t, 10*time.Second, "the new certificate is shown", func() bool { return serial(t, addr, withCert) == 11 })
+		hubtest.Eventually(t, patience, "the new certificate is shown", func() bool { return serial(t, addr, withCert) == 11 })
 	}
 	if err := os.WriteFile(certFile, []byte("broken"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	hubtest.Eventually(t, 10*time.Second, "the broken file is told", func() bool {
+	hubtest.Eventually(t, patience, "the broken file is told", func() bool {
 		if n := serial(t, h.GRPCAddr, withCert); n != 11 {
 			t.Fatalf("serial %d", n)
 		}
 		return containsLine(h.Log.String(), "cannot be used")
 	})
 	ca.issue(t, 12, certFile, keyFile)
-	hubtest.Eventually(t, 10*time.Second, "the mended certificate is shown", func() bool { return serial(t, h.GRPCAddr, withCert) == 12 })
+	hubtest.Eventually(t, patience, "the mended certificate is shown", func() bool { return serial(t, h.GRPCAddr, withCert) == 12 })
 }

@@ -38,11 +38,12 @@ func TestTracedCalls(t *testing.T) {
 	c := as(t, h, token)
 	_, err = c.commit(t, put("a.md", "x"))
 	wantReason(t, err, memory.ReasonPermissionDenied)
-	if code, _ := fetch(t, "http://"+h.OpsAddr+"/readyz"); code != http.StatusOK {
-		t.Errorf("ready: %d", code)
-	}
+	hubtest.Eventually(t, patience, "the hub is ready", func() bool {
+		code, _ := fetch(t, "http://"+h.OpsAddr+"/readyz")
+		return code == http.StatusOK
+	})
 	var get, commit telemetrytest.Span
-	hubtest.Eventually(t, 20*time.Second, "both spans", func() bool {
+	hubtest.Eventually(t, patience, "both spans", func() bool {
 		for _, s := range r.Spans() {
 			switch "/" + s.Name {
 			case memsvcv1.MemoryService_GetProject_FullMethodName:
