@@ -32,12 +32,15 @@ var (
 )
 
 // patience bounds what must happen; it is never waited out when all is well.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 func newClient(t *testing.T, opts client.Options) *client.Client {
 	t.Helper()
 	if opts.MinBackoff == 0 {
 		opts.MinBackoff = 5 * time.Millisecond
+	}
+	if opts.CallTimeout == 0 {
+		opts.CallTimeout = patience
 	}
 	c, err := client.New(opts)
 	if err != nil {
@@ -177,6 +180,9 @@ func TestFeedNoticesHalfOpen(t *testing.T) {
 			addr, _ := h.serve(t, "127.0.0.1:0")
 			p := newProxy(t, addr)
 			tc.opts.Addr = p.addr()
+			// A connection that is made before the line is healed is given up soon, and however
+			// often that happens, the next one is tried soon.
+			tc.opts.CallTimeout, tc.opts.MaxBackoff = 3*time.Second, 50*time.Millisecond
 			r := follow(t, newClient(t, tc.opts), map[memory.ProjectKey]memory.Cursor{alpha: {}})
 			r.until("the first commit", commitOf(alpha, 1))
 			heal := p.hush()
@@ -254,6 +260,8 @@ func TestFeedStopsOnPermanentRefusal(t *testing.T) {
 	}
 	write(t, token, "msv_newer\n")
 	r.until("the commit after the token changed", commitOf(alpha, 1))
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	if d := cmp.Diff([]string{"Bearer msv_old", "Bearer msv_newer"}, h.tokens); d != "" {
 		t.Errorf("a refused feed may try again only for a cause (-want +got):\n%s", d)
 	}
@@ -308,9 +316,10 @@ func TestOffset(t *testing.T) {
 	}
 	r := follow(t, c, map[memory.ProjectKey]memory.Cursor{alpha: {}})
 	r.until("the commit", commitOf(alpha, 1))
-	if d := (c.Offset() - time.Hour).Abs(); d > 2*time.Second {
-		t.Errorf("offset %v, want about an hour", c.Offset())
-	}
+	// A message may take long; one of many does not.
+	hubtest.Eventually(t, patience, "an offset of about an hour", func() bool {
+		return (c.Offset() - time.Hour).Abs() <= 2*time.Second
+	})
 }
 
 func TestCallsRetryWhatPasses(t *testing.T) {

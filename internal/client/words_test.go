@@ -45,7 +45,7 @@ func TestPlainWords(t *testing.T) {
 		{"wants a certificate", answering(t, pair(secure, tls.RequireAnyClientCert), ""), ca, "wants a client certificate; give one with --cert-file and --key-file"},
 	} {
 		for range 8 { // which word the network gets to first is chance
-			c, err := New(Options{Addr: tc.addr, CAFile: tc.ca, Token: "msv_x", Attempts: 1, CallTimeout: 5 * time.Second})
+			c, err := New(Options{Addr: tc.addr, CAFile: tc.ca, Token: "msv_x", Attempts: 1, CallTimeout: time.Minute})
 			if err != nil {
 				t.Fatal(err)
 			}
