@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/memsvc/memsvc/internal/hubtest"
 	"github.com/memsvc/memsvc/internal/pgtest"
@@ -37,7 +36,7 @@ func TestReplicasAgreeInMetrics(t *testing.T) {
 		return seriesOf(t, h.OpsAddr, "memsvc_store_revisions")["memsvc_store_revisions"]
 	}
 	// The first look at a store may serve for ten seconds.
-	hubtest.Eventually(t, 30*time.Second, "both hubs show all revisions", func() bool {
+	hubtest.Eventually(t, patience, "both hubs show all revisions", func() bool {
 		return revisions(a) == fmt.Sprint(commits) && revisions(b) == fmt.Sprint(commits)
 	})
 	if n := revisions(stranger); n != "0" {

@@ -59,10 +59,20 @@ func TestLoggerRefusesWhatItDoesNotKnow(t *testing.T) {
 // ops serves an ops endpoint on loopback and ends it with the test.
 func ops(t *testing.T, health *Health, registry *prometheus.Registry) (url string, stop func() error) {
 	t.Helper()
+	return opsOn(t, listen(t), health, registry)
+}
+
+func listen(t *testing.T) net.Listener {
+	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+	return ln
+}
+
+func opsOn(t *testing.T, ln net.Listener, health *Health, registry *prometheus.Registry) (url string, stop func() error) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
@@ -110,7 +120,8 @@ func TestOpsEndpoint(t *testing.T) {
 	health := NewHealth()
 	var storeErr error
 	health.AddCheck("store", func(context.Context) error { return storeErr })
-	url, stop := ops(t, health, registry)
+	ln := listen(t)
+	url, stop := opsOn(t, ln, health, registry)
 
 	expect := func(path string, code int, part string) {
 		t.Helper()
@@ -139,9 +150,9 @@ func TestOpsEndpoint(t *testing.T) {
 	if err := stop(); err != nil {
 		t.Fatalf("orderly end: %v", err)
 	}
-	if c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(url, "http://")); err == nil {
-		_ = c.Close()
-		t.Error("the port is still open after the end")
+	// The port itself may be another program's by now.
+	if err := ln.Close(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("the port is still open after the end: closed with %v", err)
 	}
 }
 
@@ -183,7 +194,7 @@ func TestGarbageDoesNotStopTheEndpoint(t *testing.T) {
 // ends the endpoint meanwhile.
 func TestAbandonedCallDoesNotHoldTheEnd(t *testing.T) {
 	url, stop := ops(t, NewHealth(), prometheus.NewRegistry())
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/debug/pprof/trace?seconds=60", nil)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/debug/pprof/trace?seconds=3600", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +215,7 @@ func TestAbandonedCallDoesNotHoldTheEnd(t *testing.T) {
 	if err := stop(); err != nil {
 		t.Error(err)
 	}
-	if took := time.Since(start); took > opsDrainTimeout+10*time.Second {
+	if took := time.Since(start); took > opsDrainTimeout+time.Minute {
 		t.Errorf("the end took %v", took)
 	}
 	<-ended

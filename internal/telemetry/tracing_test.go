@@ -143,7 +143,7 @@ func TestReceiverAway(t *testing.T) {
 	var out bytes.Buffer
 	tr := tracing(t, telemetry.TracingOptions{Endpoint: "http://127.0.0.1:1", Logger: slog.New(slog.NewTextHandler(&out, nil)), Every: 10 * time.Millisecond})
 	tr.Start("", "x").End("")
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := tr.Close(ctx); err != nil {
 		t.Errorf("close: %v", err)
