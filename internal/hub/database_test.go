@@ -134,7 +134,7 @@ func TestDataDirBesideADatabase(t *testing.T) {
 func TestRestoredDatabase(t *testing.T) {
 	t.Parallel()
 	url := pgtest.Start(t, pgtest.Options{}).Database()
-	h := hubtest.Start(t, hubtest.Options{DatabaseURL: url})
+	h := hubtest.Start(t, hubtest.Options{DatabaseURL: url, Deps: func(d *hub.Deps) { d.Bookmarks = oftenEnough }})
 	c := as(t, h, h.Token("acme", "app", "writer"))
 	res := c.mustCommit(t, put("a.md", "one"))
 	w := c.watch(t, &memsvcv1.WatchedProject{Project: project, Cursor: res.GetHead()})

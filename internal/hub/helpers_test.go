@@ -26,6 +26,10 @@ import (
 // patience bounds what must happen; it is never waited out when all is well.
 const patience = time.Minute
 
+// oftenEnough are bookmarks so frequent that a watch which waits for something else is not
+// taken for one that lacks them, on a busy machine either.
+const oftenEnough = time.Second
+
 // caller is a connection with a token.
 type caller struct {
 	memsvcv1.MemoryServiceClient

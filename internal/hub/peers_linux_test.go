@@ -223,6 +223,11 @@ func TestTenThousandWatches(t *testing.T) {
 	conns := make([]memsvcv1.MemoryServiceClient, connections)
 	for i := range conns {
 		conns[i] = memsvcv1.NewMemoryServiceClient(dial(t, h))
+		// The connection stands before thousands want something of it, who on a busy machine
+		// would keep it from being greeted in time.
+		if _, err := conns[i].GetProject(ctx, &memsvcv1.GetProjectRequest{Name: project}, grpc.WaitForReady(true)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	before := heap()
 	opened, told := make(chan error, watches), make(chan error, watches)

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	memsvcv1 "github.com/memsvc/memsvc/api/proto/memsvc/v1"
+	"github.com/memsvc/memsvc/internal/hub"
 	"github.com/memsvc/memsvc/internal/hub/service"
 	"github.com/memsvc/memsvc/internal/hubtest"
 	"github.com/memsvc/memsvc/internal/memory"
@@ -23,7 +24,9 @@ func replicas(t *testing.T) (a, b, c *hubtest.Hub, clock *shifted) {
 	t.Helper()
 	url := pgtest.Start(t, pgtest.Options{}).Database()
 	clock = new(shifted)
-	start := func() *hubtest.Hub { return hubtest.Start(t, hubtest.Options{DatabaseURL: url, Now: clock.Now}) }
+	start := func() *hubtest.Hub {
+		return hubtest.Start(t, hubtest.Options{DatabaseURL: url, Now: clock.Now, Deps: func(d *hub.Deps) { d.Bookmarks = oftenEnough }})
+	}
 	return start(), start(), start(), clock
 }
 
