@@ -3,10 +3,12 @@ package e2e
 import (
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/memsvc/memsvc/internal/filelock"
 	"github.com/memsvc/memsvc/internal/hubtest"
 	"github.com/memsvc/memsvc/internal/memory"
 )
@@ -157,8 +160,11 @@ func (d *desk) dreamsOn() (wake func()) {
 	asked, answer, script, settings := filepath.Join(dir, "asked"), filepath.Join(dir, "answer"), filepath.Join(dir, "model"), filepath.Join(dir, "c.yaml")
 	must(d.t, os.WriteFile(script, fmt.Appendf(nil, "#!/bin/sh\ncat >/dev/null\n: >%s\nwhile [ ! -e %s ]; do sleep 0.02; done\necho '[]'\n", asked, answer), 0o700))
 	must(d.t, os.WriteFile(settings, fmt.Appendf(nil, "model:\n  provider: command\n  command: [%s]\n", script), 0o600))
-	done := make(chan string, 1)
-	go func() { done <- d.run("", "dream", "--force", "--config", settings) }()
+	done := make(chan struct{})
+	go func() {
+		defer close(done) // also where it fails the test
+		d.run("", "dream", "--force", "--config", settings)
+	}()
 	hubtest.Eventually(d.t, patience, "the dream asks its model", func() bool { _, err := os.Stat(asked); return err == nil })
 	return func() {
 		d.t.Helper()
@@ -203,8 +209,10 @@ func TestSyncWaitsForADream(t *testing.T) {
 	agrees(t, hist, 3, a)
 }
 
-// finishedTurn says that a conversation had a turn, which many others had before.
-func (d *desk) finishedTurn() {
+// finishedTurn says that a conversation had a turn, which many others had before, until
+// something has come of it. A hook has half a second for that: what it did not manage, on a
+// busy machine, another one does.
+func (d *desk) finishedTurn(done func() bool) {
 	d.t.Helper()
 	dir := filepath.Join(d.home, "talks")
 	for i := range 7 {
@@ -212,7 +220,14 @@ func (d *desk) finishedTurn() {
 		must(d.t, os.MkdirAll(dir, 0o700))
 		must(d.t, os.WriteFile(talk, []byte(`{"type":"user","uuid":"u","sessionId":"s","timestamp":"2026-03-10T10:00:00Z","message":{"content":"Where is the wiki?"}}`+"\n"), 0o600))
 	}
-	d.hook("Stop", map[string]any{"session_id": "s0", "transcript_path": filepath.Join(dir, "s0.jsonl")})
+	var last time.Time
+	hubtest.Eventually(d.t, patience, "something comes of a finished turn", func() bool {
+		if time.Since(last) > 10*time.Second {
+			d.hook("Stop", map[string]any{"session_id": "s0", "transcript_path": filepath.Join(dir, "s0.jsonl")})
+			last = time.Now()
+		}
+		return done()
+	})
 }
 
 // TestDaemonDreams: after a turn, when enough other conversations were had, the daemon
@@ -224,7 +239,7 @@ func TestDaemonDreams(t *testing.T) {
 	hist := historyOf(t, h)
 	a.untidy()
 	before := agrees(t, hist, 4, a, b)
-	a.finishedTurn()
+	a.finishedTurn(func() bool { return len(a.files()) < 4 })
 	a.tidied()
 	b.tidied()
 	if n := hist.head() - before; n != 1 {
@@ -234,6 +249,47 @@ func TestDaemonDreams(t *testing.T) {
 		s := a.statusOf().Dreams
 		return len(s) == 1 && s[0].Deleted == 2 && s[0].Error == ""
 	})
+}
+
+// held is the lock that everybody takes for each write into a desk's team directory.
+type held struct {
+	t      *testing.T
+	name   string
+	f      *os.File
+	moment time.Duration // for which it was let go last
+}
+
+func (d *desk) holdTeam() *held {
+	d.t.Helper()
+	l := &held{t: d.t, name: filepath.Join(d.dir, ".memdir.lock")}
+	l.take()
+	return l
+}
+
+func (l *held) take() {
+	l.t.Helper()
+	f, err := os.OpenFile(l.name, os.O_RDWR|os.O_CREATE, 0o600)
+	must(l.t, err)
+	for err = filelock.TryLock(f); errors.Is(err, filelock.ErrHeld); err = filelock.TryLock(f) {
+		runtime.Gosched() // whoever waits longer misses the moments between two writes
+	}
+	must(l.t, err)
+	l.f = f
+}
+
+// slip lets somebody through, for a moment that grows until whoever waits, and looks again
+// every now and then, has met one.
+func (l *held) slip() {
+	l.t.Helper()
+	l.moment = min(max(2*l.moment, time.Millisecond), 30*time.Millisecond)
+	l.letGo()
+	time.Sleep(l.moment)
+	l.take()
+}
+
+func (l *held) letGo() {
+	l.t.Helper()
+	must(l.t, l.f.Close())
 }
 
 // TestKilledDream kills whoever dreams in the middle of a change set: a command beside a
@@ -253,6 +309,23 @@ func TestKilledDream(t *testing.T) {
 				a.write(fmt.Sprintf("project_%03d.md", i), note(fmt.Sprint("fact ", i), fmt.Sprintf("Shard %d was moved to the other rack yesterday.", i)))
 			}
 			before := agrees(t, hist, many, a)
+			team := a.holdTeam()
+			changed := func() (n int) {
+				for name, text := range a.files() {
+					if name != "MEMORY.md" && !strings.Contains(text, "yesterday") {
+						n++
+					}
+				}
+				return n
+			}
+			// However long the test is held up, the dream comes no further meanwhile.
+			halfway := func() bool {
+				if changed() > 0 {
+					return true
+				}
+				team.slip()
+				return false
+			}
 			var dreaming *exec.Cmd
 			state := a.state
 			if who == "command of another state" {
@@ -266,20 +339,13 @@ func TestKilledDream(t *testing.T) {
 				must(t, dreaming.Start())
 			} else {
 				dreaming = a.agent
-				a.finishedTurn()
+				a.finishedTurn(halfway)
 			}
-			changed := func() (n int) {
-				for _, text := range a.files() {
-					if !strings.Contains(text, "yesterday") {
-						n++
-					}
-				}
-				return n
-			}
-			hubtest.Eventually(t, patience, "the change set is being applied", func() bool { return changed() > 0 })
+			hubtest.Eventually(t, patience, "the change set is being applied", halfway)
 			must(t, dreaming.Process.Signal(syscall.SIGKILL))
 			_ = dreaming.Wait()
-			if journals, err := filepath.Glob(filepath.Join(state, "dream", "*", "journal.json")); who != "command" && (err != nil || len(journals) != 1) {
+			team.letGo()
+			if journals, err := filepath.Glob(filepath.Join(state, "dream", "*", "journal.json")); err != nil || len(journals) != 1 {
 				t.Fatalf("%d of %d files are changed, and %d journals are left: it was not killed in the middle; %v", changed(), many, len(journals), err)
 			}
 			switch who {

@@ -26,7 +26,7 @@ import (
 const (
 	quiet    = 30 * time.Millisecond
 	ceiling  = 200 * time.Millisecond
-	patience = 30 * time.Second
+	patience = time.Minute
 )
 
 var project = memory.ProjectKey{Team: "acme", Project: "pay"}

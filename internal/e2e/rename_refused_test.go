@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/memsvc/memsvc/internal/agent"
+	"github.com/memsvc/memsvc/internal/hubtest"
 )
 
 // TestRefusedRenameNamesBothPaths: a file that was renamed and must stay here leaves the
@@ -27,9 +28,9 @@ func TestRefusedRenameNamesBothPaths(t *testing.T) {
 	}
 	b.settle()
 	b.has("project_ra.md", text)
-	if log := a.log.String(); !strings.Contains(log, "still_on_the_hub=project_ra.md") {
-		t.Errorf("log:\n%s", tail(a.log))
-	}
+	hubtest.Eventually(t, patience, "the log names both", func() bool {
+		return strings.Contains(a.log.String(), "still_on_the_hub=project_ra.md")
+	})
 	a.stop()
 	out, _ := agentWith("", "status", "--state-dir", a.state)
 	if !strings.Contains(out, "refused: project_rb.md") || !strings.Contains(out, "renamed from project_ra.md: the hub has it there until project_rb.md is sent") {

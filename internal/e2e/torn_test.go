@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/memsvc/memsvc/internal/agent/workspace"
+	"github.com/memsvc/memsvc/internal/hubtest"
 	"github.com/memsvc/memsvc/internal/memory"
 )
 
@@ -31,11 +32,11 @@ func TestEditInTheMomentOfAKill(t *testing.T) {
 	a.has("project_x.md", merged)
 	b.has("project_x.md", merged)
 	inStep(t, a, b)
-	entries, err := os.ReadDir(a.dir)
-	must(t, err)
-	for _, e := range entries {
-		if !slices.Contains([]string{workspace.MarkerName, workspace.UploadsName, "project_x.md"}, e.Name()) {
-			t.Errorf("in the directory: %v", entries)
-		}
-	}
+	hubtest.Eventually(t, patience, "nothing else is in the directory", func() bool {
+		entries, err := os.ReadDir(a.dir)
+		must(t, err)
+		return !slices.ContainsFunc(entries, func(e os.DirEntry) bool {
+			return !slices.Contains([]string{workspace.MarkerName, workspace.UploadsName, "project_x.md"}, e.Name())
+		})
+	})
 }
