@@ -32,8 +32,11 @@ func TestDrainWarnsOfNothing(t *testing.T) {
 	if n := strings.Count(log, "code=Unavailable"); n != 3 {
 		t.Errorf("%d ended watches in the log, want 3", n)
 	}
-	if strings.Contains(log, "level=WARN") || strings.Contains(log, "level=ERROR") {
-		t.Errorf("a graceful stop warns:\n%s", log)
+	for line := range strings.Lines(log) {
+		// Of a machine that has other work the hub may say that its store was slow.
+		if !strings.Contains(line, "store operation was slow") && (strings.Contains(line, "level=WARN") || strings.Contains(line, "level=ERROR")) {
+			t.Errorf("a graceful stop warns: %s", line)
+		}
 	}
 }
 
