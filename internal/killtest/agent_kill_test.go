@@ -11,16 +11,30 @@ import (
 	"github.com/memsvc/memsvc/internal/memory"
 )
 
-// put commits one text, whatever is there.
-func put(t *testing.T, c *client.Client, path, text string) client.CommitResult {
+// put commits one text, whatever is there, once.
+func put(t *testing.T, c *client.Client, path, text string) (res client.CommitResult) {
 	t.Helper()
-	res, err := c.Commit(t.Context(), client.CommitRequest{Project: key(), Message: "put", Changes: []memory.Change{
+	req := client.CommitRequest{Project: key(), RequestID: client.NewRequestID(), Message: "put", Changes: []memory.Change{
 		{Path: memory.Path(path), Kind: memory.Put, Content: []byte(text)},
-	}})
-	if err != nil {
-		t.Fatalf("commit %s: %v", path, err)
-	}
+	}}
+	patiently(t, "commit "+path, func() (err error) { res, err = c.Commit(t.Context(), req); return err })
 	return res
+}
+
+// patiently makes a call again while its failure may pass: a hub that was just started, or
+// a machine that is busy.
+func patiently(t *testing.T, what string, call func() error) {
+	t.Helper()
+	eventually(t, patience, what, func() string {
+		err := call()
+		if err != nil && !client.IsPassing(err) {
+			t.Fatalf("%s: %v", what, err)
+		}
+		if err != nil {
+			return err.Error()
+		}
+		return ""
+	})
 }
 
 // TestAgentsKilledWhileEdited kills agents at any moment while editors work in their

@@ -4,6 +4,7 @@ package killtest
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"path/filepath"
 	"strings"
@@ -46,8 +47,19 @@ func TestImportKilled(t *testing.T) {
 		must(t, c.QueryRow(t.Context(), "SELECT coalesce(max(head), 0) FROM memsvc.projects").Scan(&n))
 		return n
 	}
+	// The first one is stopped on its way by a lock, so that it is killed there however slow
+	// the test is; the others at any moment.
+	const gate = 7
+	for _, sql := range []string{
+		fmt.Sprintf("SELECT pg_advisory_lock(%d)", gate),
+		fmt.Sprintf("CREATE FUNCTION gate() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_advisory_xact_lock(%d); RETURN NEW; END $$", gate),
+		"CREATE TRIGGER gate BEFORE INSERT ON memsvc.commits FOR EACH ROW WHEN (NEW.rev = 450) EXECUTE FUNCTION gate()",
+	} {
+		_, err := c.Exec(t.Context(), sql)
+		must(t, err)
+	}
 	killed := 0
-	for range 4 {
+	for n := range 4 {
 		before := head()
 		p := launch(t, "the import", command(context.Background(), "memsvc", args...))
 		eventually(t, patience, "the import comes further", func() string {
@@ -57,8 +69,14 @@ func TestImportKilled(t *testing.T) {
 			return "it does not"
 		})
 		p.kill()
-		if n := head(); n > before && n < len(history) {
+		if at := head(); at > before && at < len(history) {
 			killed++
+		}
+		if n == 0 {
+			_, err := c.Exec(t.Context(), fmt.Sprintf("SELECT pg_advisory_unlock(%d)", gate))
+			must(t, err)
+			_, err = c.Exec(t.Context(), "DROP TRIGGER gate ON memsvc.commits")
+			must(t, err)
 		}
 	}
 	if killed == 0 {

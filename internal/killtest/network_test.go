@@ -145,7 +145,7 @@ func TestLineGoesDead(t *testing.T) {
 	began := time.Now()
 	annas, bens := newText(rnd, "annas", 1), newText(rnd, "bens", 1)
 	a.write("project_annas.md", annas)
-	eventually(t, 30*time.Second, "ben's agent notices that the line is dead", func() string {
+	soon(t, 30*time.Second, "ben's agent notices that the line is dead", func() string {
 		st := b.status()
 		if len(st.Hubs) == 1 && !st.Hubs[0].Connected && st.Hubs[0].Error != "" {
 			return ""

@@ -175,6 +175,29 @@ func eventually(t *testing.T, within time.Duration, what string, trouble func() 
 	}
 }
 
+// soon waits until trouble returns "", and fails the test if that takes longer than a promise
+// says. What the machine held the test up for is not counted: that a look at a program took
+// long, or that its turn came late.
+func soon(t *testing.T, promised time.Duration, what string, trouble func() string) {
+	t.Helper()
+	const look, rest = 200 * time.Millisecond, 20 * time.Millisecond // more is the machine's
+	began := time.Now()
+	last, heldUp, took := "", time.Duration(0), time.Duration(0)
+	eventually(t, 2*patience, what, func() string {
+		now := time.Now()
+		if last != "" {
+			heldUp += max(0, now.Sub(began)-took-2*rest)
+		}
+		last = trouble()
+		heldUp += max(0, time.Since(now)-look)
+		if last == "" && now.Sub(began) > promised+2*heldUp {
+			t.Errorf("%s: after %v, want it within %v; the test was held up for %v", what, now.Sub(began), promised, heldUp)
+		}
+		took = time.Since(began)
+		return last
+	})
+}
+
 // oneLine fails the test unless text is one line that holds every one of the words.
 func oneLine(t *testing.T, text string, words ...string) {
 	t.Helper()

@@ -84,7 +84,7 @@ func balance(t *testing.T, hubs []*hub) (addr string) {
 		defer in.Close()
 		for range hubs {
 			to := hubs[int(turn.Add(1))%len(hubs)]
-			out, err := net.DialTimeout("tcp", to.grpc, time.Second)
+			out, err := net.DialTimeout("tcp", to.grpc, 10*time.Second)
 			if err != nil {
 				continue
 			}

@@ -166,7 +166,7 @@ func TestTokenRevoked(t *testing.T) {
 			}
 		}
 	}
-	eventually(t, 10*time.Second, "ben's agent says that its token holds no more", func() string {
+	soon(t, 10*time.Second, "ben's agent says that its token holds no more", func() string {
 		if st := b.status(); len(st.Links) == 1 && (st.Links[0].Phase == "stopped" || len(st.Hubs) == 1 && strings.Contains(st.Hubs[0].Error, "token")) {
 			return ""
 		}

@@ -145,10 +145,12 @@ func (h *hub) history() []memory.Commit {
 	c := h.client()
 	var all []memory.Commit
 	for page := ""; ; {
-		commits, next, err := c.Log(h.t.Context(), key(), "", 500, page)
-		if err != nil {
-			h.t.Fatalf("log: %v", err)
-		}
+		var commits []memory.Commit
+		var next string
+		patiently(h.t, "log", func() (err error) {
+			commits, next, err = c.Log(h.t.Context(), key(), "", 500, page)
+			return err
+		})
 		all = append(all, commits...)
 		if page = next; page == "" {
 			break
