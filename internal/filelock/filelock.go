@@ -17,13 +17,21 @@ var ErrHeld = errors.New("another process holds the lock")
 var ErrUnsupported = errors.New("the file system knows no locks here")
 
 // TryLock takes the exclusive lock on f, which may be a directory, or answers ErrHeld
-// at once. Closing f gives it back. The lock belongs to the open file: a second Open of
-// the same file in one process is somebody else.
+// at once. Release gives it back, and so does the end of the process. The lock belongs to
+// the open file: a second Open of the same file in one process is somebody else.
 func TryLock(f *os.File) error { return tryLock(f, true) }
 
 // TryShare takes a lock on f that others may share and that keeps TryLock out, or answers
 // ErrHeld at once while somebody holds the exclusive one.
 func TryShare(f *os.File) error { return tryLock(f, false) }
+
+// Release gives back what TryLock, TryShare or Lock took on f, and closes it. To close f
+// alone would not do it at once: a program that this process is just starting holds all
+// its open files until its own code is loaded, and with them the lock.
+func Release(f *os.File) error {
+	_ = unlock(f) // where there are no locks it has none
+	return f.Close()
+}
 
 // How long Lock waits between two tries: from the first to at most the last.
 const (

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/memsvc/memsvc/internal/filelock"
 )
@@ -71,5 +74,39 @@ func TestSharedAndExclusive(t *testing.T) {
 	}
 	if err := filelock.TryShare(open(t, name)); !errors.Is(err, filelock.ErrHeld) {
 		t.Fatalf("shared beside exclusive: %v, want ErrHeld", err)
+	}
+}
+
+// TestReleasedBesideAStartingProgram holds the open file once more, as a program does that
+// this process is just starting: what was released is free all the same.
+func TestReleasedBesideAStartingProgram(t *testing.T) {
+	stop := make(chan struct{})
+	var starters sync.WaitGroup
+	for range 2 {
+		starters.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					_ = exec.Command(os.Args[0], "-test.run=^$").Run()
+				}
+			}
+		})
+	}
+	defer starters.Wait()
+	defer close(stop)
+	name := filepath.Join(t.TempDir(), "lock")
+	for n, end := 0, time.Now().Add(3*time.Second); time.Now().Before(end); n++ {
+		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := filelock.TryLock(f); err != nil {
+			t.Fatalf("after %d times: %v", n, err)
+		}
+		if err := filelock.Release(f); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

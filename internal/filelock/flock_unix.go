@@ -27,3 +27,5 @@ func tryLock(f *os.File, exclusive bool) error {
 		return err
 	}
 }
+
+func unlock(f *os.File) error { return unix.Flock(int(f.Fd()), unix.LOCK_UN) }

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -103,7 +104,14 @@ func (h *Hub) StartAgain() {
 	if h.opts.Deps != nil {
 		h.opts.Deps(&deps)
 	}
-	running, err := hub.Start(context.Background(), cfg, deps)
+	var running *hub.Hub
+	var err error
+	// A program that a test starts at the same moment holds what this process had open, such
+	// as a listener that is closed since, until its own code is loaded.
+	Eventually(h.t, time.Minute, "the addresses are free", func() bool {
+		running, err = hub.Start(context.Background(), cfg, deps)
+		return !errors.Is(err, syscall.EADDRINUSE)
+	})
 	if err != nil {
 		h.t.Fatalf("hubtest: %v", err)
 	}

@@ -57,7 +57,7 @@ func (l *Lock) Dir() string { return l.dir }
 
 // Release gives the state directory up. The lock file stays: removing it would let
 // two processes lock two files of one name.
-func (l *Lock) Release() error { return l.file.Close() }
+func (l *Lock) Release() error { return filelock.Release(l.file) }
 
 func readPID(f *os.File) int {
 	b, err := io.ReadAll(io.LimitReader(io.NewSectionReader(f, 0, 32), 32))

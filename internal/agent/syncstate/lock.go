@@ -18,5 +18,5 @@ func lockDir(dir string) (unlock func() error, err error) {
 		_ = f.Close()
 		return nil, ErrInUse
 	}
-	return f.Close, nil
+	return func() error { return filelock.Release(f) }, nil
 }

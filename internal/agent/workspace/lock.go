@@ -62,4 +62,4 @@ func LockRoot(dir string) (*RootLock, error) {
 }
 
 // Release gives the root up.
-func (l *RootLock) Release() error { return l.file.Close() }
+func (l *RootLock) Release() error { return filelock.Release(l.file) }

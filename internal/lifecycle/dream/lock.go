@@ -253,7 +253,7 @@ func (d *Dreamer) exclusive() (release func(), err error) {
 	}
 	switch err := filelock.TryLock(f); {
 	case err == nil, errors.Is(err, filelock.ErrUnsupported):
-		return func() { _ = f.Close() }, nil
+		return func() { _ = filelock.Release(f) }, nil
 	case errors.Is(err, filelock.ErrHeld):
 		_ = f.Close() // nothing was written
 		return nil, ErrBusy

@@ -12,6 +12,7 @@ import (
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
+	"github.com/memsvc/memsvc/internal/filelock"
 	"github.com/memsvc/memsvc/internal/hub/store"
 	"github.com/memsvc/memsvc/internal/memory"
 )
@@ -111,7 +112,7 @@ func RestoreBackup(ctx context.Context, src, dir string, opts RestoreOptions) (_
 	if err != nil {
 		return res, err
 	}
-	defer func() { err = errors.Join(err, lock.Close()) }()
+	defer func() { err = errors.Join(err, filelock.Release(lock)) }()
 	live := filepath.Join(dir, FileName)
 	switch _, err := os.Lstat(live); {
 	case err == nil && !opts.Replace:

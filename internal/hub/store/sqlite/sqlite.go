@@ -13,6 +13,7 @@ import (
 
 	"modernc.org/sqlite"
 
+	"github.com/memsvc/memsvc/internal/filelock"
 	"github.com/memsvc/memsvc/internal/hub/store"
 	"github.com/memsvc/memsvc/internal/memory"
 )
@@ -212,7 +213,7 @@ func (s *Store) closeFiles() error {
 	if s.w != nil && s.w.ground != nil && s.w.ground.before() != nil {
 		// Closing would copy the log into a file that is not the log's. The process's
 		// end closes them without.
-		return errors.Join(s.w.ground.lost, s.lock.Close())
+		return errors.Join(s.w.ground.lost, filelock.Release(s.lock))
 	}
 	var errs []error
 	for len(s.readers) > 0 {
@@ -224,7 +225,7 @@ func (s *Store) closeFiles() error {
 			errs = append(errs, s.w.ground.close())
 		}
 	}
-	return errors.Join(append(errs, s.lock.Close())...)
+	return errors.Join(append(errs, filelock.Release(s.lock))...)
 }
 
 // enter begins a call; leave ends it.
