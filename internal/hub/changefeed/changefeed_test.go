@@ -323,30 +323,32 @@ func TestStarts(t *testing.T) {
 		{name: "refused", start: changefeed.Start{Err: memory.ErrPermissionDenied}, reason: memory.ReasonPermissionDenied},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			feed := changefeed.New(log, changefeed.Options{})
-			defer feed.Close()
-			if tc.start.Project == (memory.ProjectKey{}) {
-				tc.start.Project = k
-			}
-			w := open(t, feed, tc.start)
-			defer w.Close()
-			ev := next(t, w)
-			if tc.reason != "" {
-				var e *memory.Error
-				if ev.Kind != changefeed.KindStatus || !errors.As(ev.Err, &e) || e.Reason != tc.reason || e.RewindRevision != tc.rewind {
-					t.Fatalf("first event %+v, error %v; want status %s with rewind %d", ev, ev.Err, tc.reason, tc.rewind)
+			synctest.Test(t, func(t *testing.T) {
+				feed := changefeed.New(log, changefeed.Options{})
+				defer feed.Close()
+				if tc.start.Project == (memory.ProjectKey{}) {
+					tc.start.Project = k
 				}
-				return
-			}
-			if ev.Kind != changefeed.KindBookmark || ev.Cursor.Revision != tc.from {
-				t.Fatalf("first event %+v, want a bookmark at %d", ev, tc.from)
-			}
-			for want := tc.from + 1; want <= 10; want++ {
+				w := open(t, feed, tc.start)
+				defer w.Close()
 				ev := next(t, w)
-				if ev.Kind != changefeed.KindCommit || ev.Cursor != (memory.Cursor{Epoch: epoch, Revision: want, CommitID: ids[want-1]}) {
-					t.Fatalf("event %+v, want commit %d", ev, want)
+				if tc.reason != "" {
+					var e *memory.Error
+					if ev.Kind != changefeed.KindStatus || !errors.As(ev.Err, &e) || e.Reason != tc.reason || e.RewindRevision != tc.rewind {
+						t.Fatalf("first event %+v, error %v; want status %s with rewind %d", ev, ev.Err, tc.reason, tc.rewind)
+					}
+					return
 				}
-			}
+				if ev.Kind != changefeed.KindBookmark || ev.Cursor.Revision != tc.from {
+					t.Fatalf("first event %+v, want a bookmark at %d", ev, tc.from)
+				}
+				for want := tc.from + 1; want <= 10; want++ {
+					ev := next(t, w)
+					if ev.Kind != changefeed.KindCommit || ev.Cursor != (memory.Cursor{Epoch: epoch, Revision: want, CommitID: ids[want-1]}) {
+						t.Fatalf("event %+v, want commit %d", ev, want)
+					}
+				}
+			})
 		})
 	}
 }
@@ -354,107 +356,116 @@ func TestStarts(t *testing.T) {
 // TestCompactedWhileBehind gives a reader that fell behind retention a typed
 // status instead of a silent gap, and the other project goes on.
 func TestCompactedWhileBehind(t *testing.T) {
-	k, other := key("a"), key("b")
-	log := newLog(k, other)
-	feed := changefeed.New(log, changefeed.Options{CacheBytes: 1})
-	defer feed.Close()
-	w := open(t, feed, after(k, 0), after(other, 0))
-	defer w.Close()
-	next(t, w)
-	next(t, w)
-	for range 100 {
-		log.commit(t, k, 1)
-	}
-	next(t, w) // revision 1
-	log.compact(k, 90)
-	for {
-		ev := next(t, w)
-		if ev.Kind == changefeed.KindStatus {
-			if !errors.Is(ev.Err, memory.ErrRevisionCompacted) {
-				t.Fatal(ev.Err)
-			}
-			break
+	synctest.Test(t, func(t *testing.T) {
+		k, other := key("a"), key("b")
+		log := newLog(k, other)
+		feed := changefeed.New(log, changefeed.Options{CacheBytes: 1})
+		defer feed.Close()
+		w := open(t, feed, after(k, 0), after(other, 0))
+		defer w.Close()
+		next(t, w)
+		next(t, w)
+		for range 100 {
+			log.commit(t, k, 1)
 		}
-	}
-	log.commit(t, other, 1)
-	if ev := next(t, w); ev.Project != other || ev.Kind != changefeed.KindCommit {
-		t.Errorf("event %+v, want the other project's commit", ev)
-	}
+		next(t, w)      // revision 1
+		synctest.Wait() // the feed itself is not behind
+		log.compact(k, 90)
+		for {
+			ev := next(t, w)
+			if ev.Kind == changefeed.KindStatus {
+				if !errors.Is(ev.Err, memory.ErrRevisionCompacted) {
+					t.Fatal(ev.Err)
+				}
+				break
+			}
+		}
+		log.commit(t, other, 1)
+		if ev := next(t, w); ev.Project != other || ev.Kind != changefeed.KindCommit {
+			t.Errorf("event %+v, want the other project's commit", ev)
+		}
+	})
 }
 
 // TestStoreAwayWhileOpening opens watchers of a project that is followed already while the
 // store cannot be asked: that is an error of the whole, which a reader tries again, and
 // no verdict on the project.
 func TestStoreAwayWhileOpening(t *testing.T) {
-	k := key("a")
-	log := newLog(k)
-	feed := changefeed.New(log, changefeed.Options{})
-	defer feed.Close()
-	w := open(t, feed, after(k, 0))
-	defer w.Close()
-	next(t, w)
-	for range 3 {
-		log.commit(t, k, 1)
+	synctest.Test(t, func(t *testing.T) {
+		k := key("a")
+		log := newLog(k)
+		feed := changefeed.New(log, changefeed.Options{})
+		defer feed.Close()
+		w := open(t, feed, after(k, 0))
+		defer w.Close()
 		next(t, w)
-	}
-	log.mu.Lock()
-	log.away = true
-	log.mu.Unlock()
-	if w, err := feed.Open(t.Context(), []changefeed.Start{after(k, 1)}); !errors.Is(err, memory.ErrUnavailable) {
-		w.Close()
-		t.Errorf("Open: %v, want an ErrUnavailable", err)
-	}
-	log.mu.Lock()
-	log.away = false
-	log.mu.Unlock()
-	again := open(t, feed, after(k, 1))
-	defer again.Close()
-	if ev := next(t, again); ev.Kind != changefeed.KindBookmark {
-		t.Errorf("event %+v, want the bookmark", ev)
-	}
+		for range 3 {
+			log.commit(t, k, 1)
+			next(t, w)
+		}
+		log.mu.Lock()
+		log.away = true
+		log.mu.Unlock()
+		if w, err := feed.Open(t.Context(), []changefeed.Start{after(k, 1)}); !errors.Is(err, memory.ErrUnavailable) {
+			w.Close()
+			t.Errorf("Open: %v, want an ErrUnavailable", err)
+		}
+		log.mu.Lock()
+		log.away = false
+		log.mu.Unlock()
+		again := open(t, feed, after(k, 1))
+		defer again.Close()
+		if ev := next(t, again); ev.Kind != changefeed.KindBookmark {
+			t.Errorf("event %+v, want the bookmark", ev)
+		}
+	})
 }
 
 // TestPolicy tells the version that held at the start and each later one, once.
 func TestPolicy(t *testing.T) {
-	k := key("a")
-	log := newLog(k)
-	feed := changefeed.New(log, changefeed.Options{})
-	defer feed.Close()
-	w := open(t, feed, changefeed.Start{Project: k, Policy: 3})
-	defer w.Close()
-	if ev := next(t, w); ev.Kind != changefeed.KindBookmark {
-		t.Fatalf("first event %+v", ev)
-	}
-	if ev := next(t, w); ev.Kind != changefeed.KindPolicy || ev.Policy != 3 {
-		t.Fatalf("second event %+v, want policy 3", ev)
-	}
-	feed.Announce("other", 9)
-	feed.Announce("t", 3)
-	feed.Announce("t", 4)
-	if ev := next(t, w); ev.Kind != changefeed.KindPolicy || ev.Policy != 4 {
-		t.Fatalf("event %+v, want policy 4", ev)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		k := key("a")
+		log := newLog(k)
+		feed := changefeed.New(log, changefeed.Options{})
+		defer feed.Close()
+		w := open(t, feed, changefeed.Start{Project: k, Policy: 3})
+		defer w.Close()
+		if ev := next(t, w); ev.Kind != changefeed.KindBookmark {
+			t.Fatalf("first event %+v", ev)
+		}
+		if ev := next(t, w); ev.Kind != changefeed.KindPolicy || ev.Policy != 3 {
+			t.Fatalf("second event %+v, want policy 3", ev)
+		}
+		feed.Announce("other", 9)
+		feed.Announce("t", 3)
+		feed.Announce("t", 4)
+		if ev := next(t, w); ev.Kind != changefeed.KindPolicy || ev.Policy != 4 {
+			t.Fatalf("event %+v, want policy 4", ev)
+		}
+	})
 }
 
 // TestFail ends a project's following with the given cause.
 func TestFail(t *testing.T) {
-	k := key("a")
-	log := newLog(k)
-	feed := changefeed.New(log, changefeed.Options{})
-	defer feed.Close()
-	w := open(t, feed, after(k, 0))
-	defer w.Close()
-	next(t, w)
-	feed.Fail(func(memory.ProjectKey) bool { return true }, memory.ErrEpochChanged)
-	if ev := next(t, w); ev.Kind != changefeed.KindStatus || !errors.Is(ev.Err, memory.ErrEpochChanged) {
-		t.Errorf("event %+v", ev)
-	}
-	// A watcher that comes afterwards follows the log anew.
-	again := open(t, feed, after(k, 0))
-	defer again.Close()
-	if ev := next(t, again); ev.Kind != changefeed.KindBookmark {
-		t.Errorf("event %+v", ev)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		k := key("a")
+		log := newLog(k)
+		feed := changefeed.New(log, changefeed.Options{})
+		defer feed.Close()
+		w := open(t, feed, after(k, 0))
+		defer w.Close()
+		next(t, w)
+		feed.Fail(func(memory.ProjectKey) bool { return true }, memory.ErrEpochChanged)
+		if ev := next(t, w); ev.Kind != changefeed.KindStatus || !errors.Is(ev.Err, memory.ErrEpochChanged) {
+			t.Errorf("event %+v", ev)
+		}
+		// A watcher that comes afterwards follows the log anew.
+		again := open(t, feed, after(k, 0))
+		defer again.Close()
+		if ev := next(t, again); ev.Kind != changefeed.KindBookmark {
+			t.Errorf("event %+v", ev)
+		}
+	})
 }
 
 // TestCloseEndsWatchers ends a waiting watcher with a retryable error.
