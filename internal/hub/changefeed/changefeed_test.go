@@ -180,6 +180,7 @@ func TestReliableWithoutNotices(t *testing.T) {
 		if ev := next(t, w); ev.Kind != changefeed.KindCommit || time.Since(begin) > 2*time.Second {
 			t.Errorf("event %+v after %v", ev, time.Since(begin))
 		}
+		synctest.Wait() // it is counted once it was told
 		if n := feed.Polled(); n != 1 {
 			t.Errorf("%d commits found by polling, want 1", n)
 		}
