@@ -6,13 +6,13 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/memsvc/memsvc/internal/hub"
 	"github.com/memsvc/memsvc/internal/hubtest"
+	"github.com/memsvc/memsvc/internal/porttest"
 )
 
 // TestDataReplacedUnderARunningHub runs the program, puts a copy of its database into
@@ -23,13 +23,12 @@ func TestDataReplacedUnderARunningHub(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	code := make(chan int, 1)
+	addr := porttest.Free(t) // nobody else's once the hub is gone
 	go func() {
 		var out bytes.Buffer
-		code <- hub.Main(ctx, []string{"serve", "--data-dir", dir, "--grpc-addr=127.0.0.1:0", "--http-addr=127.0.0.1:0", "--ops-addr=127.0.0.1:0"}, &out, &log)
+		code <- hub.Main(ctx, []string{"serve", "--data-dir", dir, "--grpc-addr=" + addr, "--http-addr=127.0.0.1:0", "--ops-addr=127.0.0.1:0"}, &out, &log)
 	}()
-	listening := regexp.MustCompile(`msg=listening grpc=(\S+) `)
-	hubtest.Eventually(t, patience, "the hub listens", func() bool { return listening.MatchString(log.String()) })
-	addr := listening.FindStringSubmatch(log.String())[1]
+	hubtest.Eventually(t, patience, "the hub listens", func() bool { return strings.Contains(log.String(), "msg=listening grpc="+addr+" ") })
 
 	live := filepath.Join(dir, "hub.db")
 	text, err := os.ReadFile(live)
