@@ -42,6 +42,9 @@ type App struct {
 	// waits for the language model before the ranker answers; 0 = what each event and command
 	// is given. Tests that are about the answer give more than a busy machine needs.
 	HookTime, ModelTime time.Duration
+	// Patience is how long a command waits for the daemon or for another command; 0 =
+	// defaultTimeout.
+	Patience time.Duration
 }
 
 // exitCode ends the program with a code after everything was said.

@@ -175,7 +175,7 @@ func (x *joinCmd) store(c *command, v client.Invite, l Link) (made bool, err err
 			return false, err
 		}
 	}
-	held, err := c.state.alone(c.ctx)
+	held, err := c.state.alone(c.ctx, c.patience())
 	if err != nil {
 		return false, err
 	}

@@ -134,7 +134,7 @@ func (x *linkCmd) Run(c *command) error {
 
 // store adds the link to those that are there by now.
 func (x *linkCmd) store(c *command, l Link) error {
-	release, err := c.state.alone(c.ctx)
+	release, err := c.state.alone(c.ctx, c.patience())
 	if err != nil {
 		return err
 	}
@@ -208,7 +208,7 @@ func (x *linkCmd) askHub(c *command, l Link) (note string, err error) {
 
 // tellDaemon makes a running daemon take up changed links; none running is fine.
 func (c *command) tellDaemon() error {
-	ctx, cancel := context.WithTimeout(c.ctx, defaultTimeout)
+	ctx, cancel := context.WithTimeout(c.ctx, c.patience())
 	defer cancel()
 	err := control.Call(ctx, string(c.state), methodReload, nil, nil)
 	if errors.Is(err, control.ErrNoDaemon) {

@@ -97,7 +97,7 @@ func (s stateDir) mcpToken(ctx context.Context) (string, error) {
 	if err := s.create(); err != nil {
 		return "", err
 	}
-	release, err := s.alone(ctx) // or another server would serve with a token that no file holds
+	release, err := s.alone(ctx, defaultTimeout) // or another server would serve with a token that no file holds
 	if err != nil {
 		return "", err
 	}

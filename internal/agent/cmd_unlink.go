@@ -29,7 +29,7 @@ func (x *unlinkCmd) Run(c *command) error {
 		return err
 	}
 	if c.state.exists() {
-		release, err := c.state.alone(c.ctx)
+		release, err := c.state.alone(c.ctx, c.patience())
 		if err != nil {
 			return err
 		}

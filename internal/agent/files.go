@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -93,16 +94,16 @@ func (s stateDir) storedLinks() ([]Link, error) {
 	return links, err
 }
 
-// alone waits for other commands that read what is kept here and store it changed, and
-// keeps them waiting until release: of two that read the same and store one after the
-// other, the second would drop what the first has added. The directory is made already.
-// Disks that know no locks on directories go without.
-func (s stateDir) alone(ctx context.Context) (release func(), err error) {
+// alone waits, no longer than most, for other commands that read what is kept here and
+// store it changed, and keeps them waiting until release: of two that read the same and
+// store one after the other, the second would drop what the first has added. The
+// directory is made already. Disks that know no locks on directories go without.
+func (s stateDir) alone(ctx context.Context, most time.Duration) (release func(), err error) {
 	dir, err := os.Open(string(s))
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, defaultTimeout)
+	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	if err := filelock.Lock(ctx, dir); ctx.Err() != nil && err != nil {
 		_ = dir.Close()

@@ -46,7 +46,7 @@ func invoke(t *testing.T, args ...string) (stdout, stderr string, code int) {
 func invokeAt(t *testing.T, now func() time.Time, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	var out, errOut bytes.Buffer
-	code = Main(t.Context(), App{Args: args, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errOut, Now: now, ModelTime: patience})
+	code = Main(t.Context(), App{Args: args, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errOut, Now: now, ModelTime: patience, Patience: 5 * patience})
 	return out.String(), errOut.String(), code
 }
 

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"slices"
@@ -288,7 +289,7 @@ func (c *command) none(links int, what string) string {
 
 // askStatus asks the running daemon how everything is.
 func (c *command) askStatus() (st Status, err error) {
-	ctx, cancel := context.WithTimeout(c.ctx, defaultTimeout)
+	ctx, cancel := context.WithTimeout(c.ctx, c.patience())
 	defer cancel()
 	err = control.Call(ctx, string(c.state), methodStatus, nil, &st)
 	return st, err
@@ -304,3 +305,6 @@ func (l Link) matches(want string) bool {
 
 // defaultTimeout bounds how long a command waits for the daemon or the hub.
 const defaultTimeout = 30 * time.Second
+
+// patience is how long this command waits for the daemon or for another command.
+func (c *command) patience() time.Duration { return cmp.Or(c.Patience, defaultTimeout) }
