@@ -129,15 +129,16 @@ func (h *hub) attach(r *runner) {
 	h.mu.Unlock()
 }
 
-// detach ends that; the project leaves the stream with its last link.
+// detach ends that; the project leaves the stream with its last link. Nobody attaches in
+// between, whose follow would be dropped.
 func (h *hub) detach(r *runner) {
 	h.mu.Lock()
+	defer h.mu.Unlock()
 	delete(h.links, r)
 	last := true
 	for o := range h.links {
 		last = last && o.link.Key() != r.link.Key()
 	}
-	h.mu.Unlock()
 	if last {
 		h.feed.Drop(r.link.Key())
 	}
