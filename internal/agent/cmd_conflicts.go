@@ -402,7 +402,7 @@ func (c *command) daemonOr(ctx context.Context, method string, params, result an
 		case err == nil:
 			defer func() { _ = lock.Release() }()
 			return false, here()
-		case !errors.Is(err, control.ErrLocked), c.Now().Sub(since) > startingUp, !pause(ctx, 20*time.Millisecond):
+		case !errors.Is(err, control.ErrLocked), c.Now().Sub(since) > max(startingUp, c.Patience), !pause(ctx, 20*time.Millisecond):
 			return false, err
 		}
 	}

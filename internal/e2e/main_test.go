@@ -34,7 +34,7 @@ const roleVariable = "E2E_ROLE"
 func agentMain() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	return agent.Main(ctx, agent.App{Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, HookTime: patience})
+	return agent.Main(ctx, agent.App{Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, HookTime: patience, Patience: patience})
 }
 
 func hubMain() int {

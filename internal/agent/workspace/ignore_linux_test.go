@@ -4,6 +4,7 @@ package workspace
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -185,4 +186,42 @@ func FuzzIgnore(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestIgnoreFileWrittenDuringAScan writes a pattern, and then what it hides, while a scan
+// is on its way: whatever the scan read before, that text is not in it.
+func TestIgnoreFileWrittenDuringAScan(t *testing.T) {
+	w := open(t)
+	dirs := make([]string, 10) // in whichever order the disk lists them
+	for n := range dirs {
+		dirs[n] = fmt.Sprint("dir", n)
+		for m := range 200 {
+			put(t, w, fmt.Sprintf("%s/note_%d.md", dirs[n], m), fmt.Sprint("text ", n, m))
+		}
+	}
+	for round := range 15 {
+		must(t, os.RemoveAll(filepath.Join(w.dir, IgnoreName)))
+		for _, d := range dirs {
+			put(t, w, d+"/private.md", "harmless")
+		}
+		scanOf(t, w)
+		scanOf(t, w)       // no rules count now
+		w.tree = &folder{} // the next scan reads everything, which takes a while
+		written := make(chan error, 1)
+		go func() {
+			time.Sleep(time.Duration(round) * time.Millisecond) // at another moment of the scan each time
+			err := os.WriteFile(filepath.Join(w.dir, IgnoreName), []byte("private.md\n"), 0o644)
+			for _, d := range dirs {
+				err = errors.Join(err, os.WriteFile(filepath.Join(w.dir, d, "private.md"), []byte("private"), 0o644))
+			}
+			written <- err
+		}()
+		s := scanOf(t, w)
+		must(t, <-written)
+		for p, f := range s.Files {
+			if f.ETag == etag("private") {
+				t.Fatalf("round %d: the scan has the text of %s that is to stay", round, p)
+			}
+		}
+	}
 }

@@ -13,10 +13,7 @@ import (
 // readIgnore brings the ignore rules up to date. It returns false when there is a
 // file whose rules cannot be known, and says so in the snapshot.
 func (s *scan) readIgnore(root *os.Root) bool {
-	content, err := readSmall(root, IgnoreName, maxIgnoreBytes+1)
-	if errors.Is(err, fs.ErrNotExist) {
-		content, err = nil, nil
-	}
+	content, err := ignoreText(root)
 	var rules *Ignore
 	if err == nil {
 		if rules = s.w.rules; !slices.Equal(content, s.w.ignoreText) {
@@ -34,6 +31,21 @@ func (s *scan) readIgnore(root *os.Root) bool {
 	}
 	s.settleRules(root, rules, content)
 	return true
+}
+
+// rulesStand reports whether the ignore file still says what the rules were made of.
+func (s *scan) rulesStand(root *os.Root) bool {
+	content, err := ignoreText(root)
+	return err == nil && slices.Equal(content, s.w.ignoreText)
+}
+
+// ignoreText returns what the ignore file says; there may be none.
+func ignoreText(root *os.Root) ([]byte, error) {
+	content, err := readSmall(root, IgnoreName, maxIgnoreBytes+1)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return content, err
 }
 
 // readSmall returns at most limit bytes of the regular file name of dir.

@@ -52,15 +52,34 @@ type unsettled struct {
 
 // Scan returns what is there now. It writes nothing.
 func (w *Workspace) Scan(ctx context.Context) (syncer.Snapshot, error) {
+	for try := 1; ; try++ {
+		snap, stood, err := w.scan(ctx)
+		if err != nil || stood {
+			return snap, err
+		}
+		if try == walks {
+			// Without the rules nobody knows what must stay here.
+			snap.Unreadable = append(snap.Unreadable, "")
+			return snap, nil
+		}
+	}
+}
+
+// walks is how often a scan begins anew since the ignore rules changed meanwhile.
+const walks = 3
+
+// scan walks once. stood says whether the ignore rules at its end are those at its
+// beginning: a text that was written after its pattern may have been read otherwise.
+func (w *Workspace) scan(ctx context.Context) (_ syncer.Snapshot, stood bool, err error) {
 	e := w.enter()
 	snap := syncer.Snapshot{Root: e.cond, Detail: e.detail, Marker: e.marker.id, Files: map[memory.Path]syncer.LocalFile{}, Dirs: map[memory.Path]time.Time{}}
 	if e.cond != syncer.RootOK {
-		return snap, nil
+		return snap, true, nil
 	}
 	defer e.root.Close()
 	if above := linkedAbove(w.dir); above != "" {
 		snap.Root, snap.Detail = syncer.RootUnknown, insideAnother(w.dir, above)
-		return snap, nil
+		return snap, true, nil
 	}
 	snap.MarkerBare = e.marker.id != "" && e.marker.project == memory.ProjectKey{} && w.opts.Project != memory.ProjectKey{}
 	w.gen++
@@ -69,7 +88,7 @@ func (w *Workspace) Scan(ctx context.Context) (syncer.Snapshot, error) {
 	if !s.readIgnore(e.root) {
 		// Without the rules nobody knows what must stay here.
 		snap.Unreadable = append(snap.Unreadable, "")
-		return snap, nil
+		return snap, true, nil
 	}
 	if len(w.ignore.rules)+len(w.ignore.also) > 0 { // a filter that lets all pass costs copies of every tree
 		snap.Ignored = w.ignore.Match
@@ -79,10 +98,10 @@ func (w *Workspace) Scan(ctx context.Context) (syncer.Snapshot, error) {
 	w.names = make(map[memory.Path]string, len(names))
 	if err := s.folder(e.root, w.tree, "", "", 0); err != nil {
 		w.names = names
-		return syncer.Snapshot{}, fmt.Errorf("scan %s: %w", w.dir, err)
+		return syncer.Snapshot{}, false, fmt.Errorf("scan %s: %w", w.dir, err)
 	}
 	if err := s.settle(e.root); err != nil {
-		return syncer.Snapshot{}, fmt.Errorf("scan %s: %w", w.dir, err)
+		return syncer.Snapshot{}, false, fmt.Errorf("scan %s: %w", w.dir, err)
 	}
 	s.refuseTwins()
 	s.refuseCollisions()
@@ -90,7 +109,7 @@ func (w *Workspace) Scan(ctx context.Context) (syncer.Snapshot, error) {
 		f.accepted = true
 		snap.Files[p] = f.local()
 	}
-	return snap, nil
+	return snap, s.rulesStand(e.root), nil
 }
 
 // folder walks one directory: key is its path in NFC with a slash at the end, disk
