@@ -82,7 +82,7 @@ func (s stateDir) appendAudit(e auditEntry, limit int64) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = lock.Close() }()
+	defer func() { _ = filelock.Release(lock) }()
 	// What holds the lock writes one line; a lock that lasts is somebody else's trouble.
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

@@ -109,7 +109,7 @@ func (s stateDir) alone(ctx context.Context, most time.Duration) (release func()
 		_ = dir.Close()
 		return nil, fmt.Errorf("another command is changing what %s holds; try again when it has ended: %w", string(s), err)
 	}
-	return func() { _ = dir.Close() }, nil
+	return func() { _ = filelock.Release(dir) }, nil
 }
 
 // storeLinks keeps the links made by `link`; the caller is alone.

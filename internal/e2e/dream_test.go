@@ -289,7 +289,7 @@ func (l *held) slip() {
 
 func (l *held) letGo() {
 	l.t.Helper()
-	must(l.t, l.f.Close())
+	must(l.t, filelock.Release(l.f))
 }
 
 // TestKilledDream kills whoever dreams in the middle of a change set: a command beside a

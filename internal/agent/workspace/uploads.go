@@ -59,7 +59,7 @@ func HoldUploads(ctx context.Context, dir string, who Holder) (*Hold, *Holder, e
 		err = h.write(who)
 	}
 	if err != nil {
-		_ = f.Close()
+		_ = filelock.Release(f)
 		return nil, nil, fmt.Errorf("hold the uploads of %s: %w", dir, err)
 	}
 	return h, left, nil
@@ -88,7 +88,7 @@ func (h *Hold) Release(whole bool) error {
 			err = h.f.Sync()
 		}
 	}
-	return errors.Join(err, h.f.Close())
+	return errors.Join(err, filelock.Release(h.f))
 }
 
 // EnterUploads asks whether files of dir may be sent, without waiting. If so nobody
@@ -113,13 +113,13 @@ func EnterUploads(dir string) (leave func(), holder *Holder, left bool, err erro
 		_ = f.Close()
 		return nil, nil, false, fmt.Errorf("uploads of %s: %w", dir, err)
 	case herr != nil:
-		_ = f.Close()
+		_ = filelock.Release(f)
 		return nil, nil, false, fmt.Errorf("uploads of %s: %w", dir, herr)
 	case holder != nil:
-		_ = f.Close()
+		_ = filelock.Release(f)
 		return nil, holder, true, fmt.Errorf("%s: %w", dir, ErrHeldBack)
 	}
-	return func() { _ = f.Close() }, nil, false, nil
+	return func() { _ = filelock.Release(f) }, nil, false, nil
 }
 
 // readHolder reads the text of the file. One that was not written to its end is none: it

@@ -80,7 +80,7 @@ func (e *Extractor) Run(ctx context.Context, c Conversation, dry bool) (Report, 
 	if err != nil {
 		return r, fmt.Errorf("extract: %w", err)
 	}
-	defer func() { _ = lock.Close() }()
+	defer func() { _ = filelock.Release(lock) }()
 	if err := filelock.Lock(ctx, lock); err != nil && !errors.Is(err, filelock.ErrUnsupported) {
 		return r, fmt.Errorf("extract: %w", err)
 	}

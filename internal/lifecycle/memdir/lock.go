@@ -25,7 +25,7 @@ func (d *Dir) locked(ctx context.Context, do func() error) error {
 	if err != nil {
 		return fmt.Errorf("lock %s: %w", d.path, cause(err))
 	}
-	defer func() { _ = f.Close() }()
+	defer func() { _ = filelock.Release(f) }()
 	err = filelock.Lock(ctx, f)
 	if err != nil && !errors.Is(err, filelock.ErrUnsupported) {
 		return fmt.Errorf("lock %s: %w", d.path, err)

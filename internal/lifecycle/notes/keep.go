@@ -94,7 +94,7 @@ func (k Keeper) Update(ctx context.Context, transcriptFile, cwd string, force bo
 	if err != nil {
 		return r, fmt.Errorf("notes: %w", err)
 	}
-	defer func() { _ = lock.Close() }()
+	defer func() { _ = filelock.Release(lock) }()
 	if err := filelock.Lock(ctx, lock); err != nil && !errors.Is(err, filelock.ErrUnsupported) {
 		return r, fmt.Errorf("notes: %w", err)
 	}

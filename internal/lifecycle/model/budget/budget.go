@@ -92,7 +92,7 @@ func (c Counter) change(ctx context.Context, do func(*Count)) error {
 	if err != nil {
 		return fmt.Errorf("count of tokens: %w", err)
 	}
-	defer func() { _ = lock.Close() }() // nothing is written to it
+	defer func() { _ = filelock.Release(lock) }() // nothing is written to it
 	if err := filelock.Lock(ctx, lock); err != nil && !errors.Is(err, filelock.ErrUnsupported) {
 		return fmt.Errorf("count of tokens: %w", err)
 	}
