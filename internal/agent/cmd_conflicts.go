@@ -207,10 +207,7 @@ func (x *conflictsResolveCmd) Run(c *command) error {
 		return err
 	}
 	p.Link = l.ID()
-	warning := ""
-	if p.How != "theirs" && c.redactedOnHub(l, x.ID) {
-		warning = broughtBack
-	}
+	warning := c.warningOf(l, p)
 	if err := c.act(l, methodResolve, p, nil, p.do); err != nil {
 		if x.Merged != "" {
 			err = fmt.Errorf("--merged %s: %w", x.Merged, err)
@@ -232,21 +229,27 @@ func (c *command) warnResolved(warning string) {
 const broughtBack = "an admin redacted the text that the hub had there, and this one takes its place for the whole team: " +
 	"look whether it repeats what was redacted, and if so take that out at once"
 
-// redactedOnHub reports whether an admin redacted the hub's text of a conflict of this
-// machine.
-func (c *command) redactedOnHub(l Link, id string) bool {
+// warningOf is what is to be looked at once a conflict of this machine is resolved so; ""
+// = nothing. It is asked before.
+func (c *command) warningOf(l Link, p resolveParams) string {
+	if p.How == "theirs" {
+		return ""
+	}
 	st, err := (&statusCmd{}).read(c)
 	if err != nil {
-		return false // resolving says it
+		return "" // resolving says it
 	}
 	for _, s := range st.Links {
 		for _, e := range s.Conflicts {
-			if s.ID == l.ID() && (e.ID == id || e.Path == id) {
-				return e.Redacted
+			if s.ID == l.ID() && (e.ID == p.ID || e.Path == p.ID) {
+				if e.Redacted {
+					return broughtBack
+				}
+				return ""
 			}
 		}
 	}
-	return false
+	return ""
 }
 
 // readMerged reads what is to resolve a conflict. The guard judges it at its path.

@@ -115,19 +115,18 @@ func (s sharedLink) Resolve(ctx context.Context, id, how, merged string) (string
 	defer cancel()
 	p := resolveParams{Link: s.l.ID(), ID: id, How: how, Merged: []byte(merged)}
 	k, others, err := s.kept(ctx, id)
+	done, warning := "what was given up is in the trash", ""
 	switch {
 	case err != nil:
 		return "", err
 	case others:
-		done, warning, err := k.resolve(s.c.with(ctx), p)
-		if warning != "" {
-			done += "; " + warning
-		}
-		return done, err
+		done, warning, err = k.resolve(s.c.with(ctx), p)
+	default:
+		warning = s.c.with(ctx).warningOf(s.l, p)
+		err = s.c.act(s.l, methodResolve, p, nil, p.do)
 	}
-	done := "what was given up is in the trash"
-	if how != "theirs" && s.c.with(ctx).redactedOnHub(s.l, id) {
-		done += "; " + broughtBack
+	if warning != "" {
+		done += "; " + warning
 	}
-	return done, s.c.act(s.l, methodResolve, p, nil, p.do)
+	return done, err
 }
