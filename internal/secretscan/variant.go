@@ -25,15 +25,12 @@ func (v *variant) origin(at int) int {
 		if len(v.marks) == 0 {
 			continue
 		}
-		i := sort.Search(len(v.marks), func(i int) bool { return v.marks[i].at > at }) - 1
-		if i < 0 {
+		switch m, ok := v.markOf(at); {
+		case !ok:
 			at = 0
-			continue
-		}
-		m := v.marks[i]
-		if m.still {
+		case m.still:
 			at = m.from
-		} else {
+		default:
 			at = min(m.from+at-m.at, len(v.parent.s))
 		}
 	}
@@ -46,19 +43,25 @@ func (v *variant) originEnd(end int) int {
 		if len(v.marks) == 0 {
 			continue
 		}
-		i := sort.Search(len(v.marks), func(i int) bool { return v.marks[i].at >= end }) - 1
-		if i < 0 {
+		switch m, ok := v.markOf(end - 1); {
+		case !ok:
 			end = 0
-			continue
-		}
-		m := v.marks[i]
-		if m.still {
+		case m.still:
 			end = m.to
-		} else {
+		default:
 			end = min(m.from+end-m.at, len(v.parent.s))
 		}
 	}
 	return min(end, len(v.s))
+}
+
+// markOf returns the mark that says where the byte at came from; none for what is before the first.
+func (v *variant) markOf(at int) (m mark, ok bool) {
+	i := sort.Search(len(v.marks), func(i int) bool { return v.marks[i].at > at }) - 1
+	if i < 0 {
+		return mark{}, false
+	}
+	return v.marks[i], true
 }
 
 // builder writes a variant.
